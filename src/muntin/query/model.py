@@ -1,0 +1,91 @@
+"""What a pipeline says once it is checked: streams, tables and queries, as frozen values.
+
+In: built by `check` from the statements of `text`. Out: read by `plan`, `windows`, `reference` and `spark`.
+Convention: expressions are typed trees; select lists and HAVING stand on aggregates, group keys and window bounds only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muntin.expression.tree import AggregateCall, Expression, aggregates_of
+from muntin.schema import Schema
+from muntin.semantics import TimeWindow
+from muntin.timeline import DAY, Duration
+
+
+@dataclass(frozen=True)
+class StreamDefinition:
+    """`CREATE STREAM`: the columns, the windowing attribute, the disorder to expect, and where the rows come from.
+
+    `options` holds what belongs to the source (`source`, `path`, `format`, …) as it was written.
+    """
+
+    name: str
+    schema: Schema
+    time: str
+    slack: Duration = Duration(0)
+    max_ahead: Duration = Duration(DAY)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.schema}) time={self.time} slack={self.slack}"
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """`CREATE TABLE`: a static table. Joining one is not supported yet; declaring one is."""
+
+    name: str
+    schema: Schema
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GroupColumn:
+    """One item of GROUP BY and the name its values go by in the results."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Output:
+    """One item of the select list."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Query:
+    """A checked window query. `text` is what the user wrote."""
+
+    name: str
+    stream: str
+    window: TimeWindow
+    outputs: tuple[Output, ...]
+    where: Expression | None = None
+    group_by: tuple[GroupColumn, ...] = ()
+    having: Expression | None = None
+    emit_empty: bool = False
+    text: str = field(default="", compare=False)
+
+    @property
+    def aggregate_calls(self) -> tuple[AggregateCall, ...]:
+        """The distinct aggregates that outputs and HAVING stand on."""
+        roots = [output.expression for output in self.outputs] + ([self.having] if self.having else [])
+        return tuple(dict.fromkeys(call for root in roots for call in aggregates_of(root)))
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A whole pipeline file."""
+
+    streams: tuple[StreamDefinition, ...] = ()
+    tables: tuple[TableDefinition, ...] = ()
+    queries: tuple[Query, ...] = ()
+
+    def queries_over(self, stream: str) -> tuple[Query, ...]:
+        return tuple(query for query in self.queries if query.stream == stream)

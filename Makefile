@@ -26,7 +26,7 @@ test: lint types ## lint, types, import contract and the fast tests
 	@$(RUN) pytest -q
 
 test-all: lint types ## everything, with the slow tests and more examples per property
-	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(RUN) pytest -q -m "slow or not slow"
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-thorough} $(RUN) pytest -q -m "slow or not slow" --timeout 1800
 
 lint: $(READY) ## ruff: rules and format
 	@$(BIN)/ruff check --quiet $(PYTHON_FILES)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Derandomized: the same examples on every machine, so that a red run means a changed Muntin.
 COMMON = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("fast", max_examples=40, **COMMON)
-settings.register_profile("thorough", max_examples=1_000, **COMMON)
+settings.register_profile("thorough", max_examples=500, **COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 SPARK_SETTINGS = {

@@ -58,7 +58,9 @@ logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
 logger.tasks.level = off
 """
 
-_UTC = re.compile(r"(etc/)?(utc|uct|gmt|universal|zulu|greenwich)([+-]0{1,2}(:?00)?)?|(etc/)?gmt0|z|[+-]0{1,2}(:?00(:?00)?)?", re.IGNORECASE)
+_UTC = re.compile(
+    r"(etc/)?(utc|uct|gmt|universal|zulu|greenwich)([+-]0{1,2}(:?00)?)?|(etc/)?gmt0|z|[+-]0{1,2}(:?00(:?00)?)?", re.IGNORECASE
+)
 
 
 def session(app_name: str = "muntin", **settings: str) -> SparkSession:

@@ -2,8 +2,9 @@
 
 In: an `EntryId` and an iterator of (query name, Arrow table) chunks. Out: nothing; the results are where the sink puts them.
 Shape of a chunk: window_start, window_end (timestamp[us, UTC]), then the select list by name; the chunks of one query come in order
-of window end, and chunks of different queries may alternate. Convention: entries come in rising order; an entry is written once,
-unless the run was interrupted while writing it: then it is written again, whole. A sink streams: it never gathers an entry.
+of window end, and chunks of different queries may alternate. Convention: the entries of a stream come in rising order; an entry is
+written once, unless the run was interrupted while writing it: then it is written again, whole. Streams number their entries each for
+itself, so where a sink takes the results of several, possibly at the same time, `stream` says whose entry it is.
 """
 
 from __future__ import annotations
@@ -16,12 +17,7 @@ from typing import ClassVar, Self
 
 import pyarrow as pa
 
-from muntin.columnar import arrow_type
 from muntin.query.model import Query
-from muntin.schema import TIMESTAMP, Kind
-
-WINDOW_START = "window_start"
-WINDOW_END = "window_end"
 
 Results = Iterable[tuple[str, pa.Table]]
 
@@ -69,12 +65,12 @@ class Sink(ABC):
         """Get ready for the results of a run; refuses an output of another run that it would mix with."""
 
     @abstractmethod
-    def holds(self, entry: EntryId) -> bool:
+    def holds(self, entry: EntryId, stream: str = "") -> bool:
         """Whether the sink has all results of this entry already, so that a replay skips it."""
 
     @abstractmethod
-    def write(self, entry: EntryId, results: Results) -> None:
-        """Take the results of one entry; what a former, interrupted write of the same entry left is replaced."""
+    def write(self, entry: EntryId, results: Results, stream: str = "") -> None:
+        """Take the results of one entry, one chunk at a time; what an interrupted write of the same entry left is replaced."""
 
     @abstractmethod
     def close(self) -> None:
@@ -92,10 +88,3 @@ class Sink(ABC):
             self.close()
         else:
             self.abandon()
-
-
-def result_schema(query: Query) -> pa.Schema:
-    """The columns of a query's results. An output of a type outside `Kind` is given as Arrow's null type: only tables know it."""
-    types = [(output.name, output.expression.type) for output in query.outputs]
-    bounds = [(WINDOW_START, TIMESTAMP), (WINDOW_END, TIMESTAMP)]
-    return pa.schema([(name, pa.null() if type.kind is Kind.OTHER else arrow_type(type)) for name, type in bounds + types])

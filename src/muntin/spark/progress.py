@@ -1,0 +1,150 @@
+"""How far a job is: the numbers, and a display of them that says nothing when there is nothing to say.
+
+In: a `Progress` after each entry. Out: on a terminal a few lines redrawn in place, with the tasks of the running Spark stage when an
+entry takes long; elsewhere a plain line, at most one every ten seconds, and one at the end.
+Convention: late and dead-lettered rows are always shown, in colour once there are any.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from muntin.timeline import BEGINNING, format_instant
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: An entry that takes longer than this shows the tasks of its Spark stage.
+LONG_ENTRY_SECONDS = 1.0
+PLAIN_LINE_SECONDS = 10.0
+REFRESHES_PER_SECOND = 4
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The counters of one stream's job since it began, and the size of its state now. `punctuation` is in microseconds."""
+
+    entries: int = 0
+    rows: int = 0
+    rows_per_second: float = 0.0
+    punctuation: int = BEGINNING
+    windows_closed: int = 0
+    results: int = 0
+    late: int = 0
+    dead_lettered: int = 0
+    seconds: float = 0.0
+    slices: int = 0
+    groups: int = 0
+
+    def __str__(self) -> str:
+        parts = [f"{self.entries:,} batches", f"{self.rows:,} rows", f"{self.rows_per_second:,.0f} rows/s"]
+        parts += [f"up to {reached(self.punctuation)}", f"{self.windows_closed:,} windows closed", f"{self.results:,} results"]
+        parts += [f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", f"{self.slices:,} slices, {self.groups:,} groups held"]
+        return " · ".join(parts)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The tasks of the Spark stages that are running."""
+
+    done: int
+    total: int
+
+
+class ProgressDisplay:
+    """Shows the progress of a job while it is entered: `with ProgressDisplay(spark) as display: … display.update(progress)`."""
+
+    def __init__(
+        self, spark: SparkSession | None = None, console: Console | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._spark = spark
+        self._console = console or Console(stderr=True)
+        self._clock = clock
+        self._progress: Progress | None = None
+        self._updated = self._printed = clock()
+        self._spinner = Spinner("dots", style="cyan")
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._live = Live(get_renderable=self.drawn, console=self._console, refresh_per_second=REFRESHES_PER_SECOND)
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live:
+            self._spark = None  # the last drawing asks Spark nothing: the session may be gone
+            self._live.stop()
+        elif self._progress:
+            self._print(self._progress)
+
+    def update(self, progress: Progress) -> None:
+        """Takes the newest numbers, from whichever thread has them."""
+        self._progress = progress
+        self._updated = self._clock()
+        if self._live is None and self._updated - self._printed >= PLAIN_LINE_SECONDS:
+            self._print(progress)
+            self._printed = self._updated
+
+    def drawn(self) -> RenderableType:
+        """What the terminal shows now."""
+        waiting = self._clock() - self._updated
+        tasks = running_tasks(self._spark) if self._spark and waiting >= LONG_ENTRY_SECONDS else None
+        head = Table.grid(padding=(0, 1))
+        head.add_row(self._spinner, headline(self._progress) if self._progress else Text("waiting for the first rows", style="dim"))
+        lines: list[RenderableType] = [head]
+        if self._progress:
+            lines.append(details(self._progress))
+        if tasks:
+            lines.append(stage_bar(tasks, waiting))
+        return Group(*lines)
+
+    def _print(self, progress: Progress) -> None:
+        self._console.print(str(progress), highlight=False, soft_wrap=True)
+
+
+def running_tasks(spark: SparkSession) -> Tasks | None:
+    """Done and all tasks of the stages that run now; None if none does, or if the session is going away."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    except Exception:  # noqa: BLE001 - py4j's errors, which PySpark does not export; a display must not fail the job it shows
+        return None
+    known = [stage for stage in stages if stage is not None]
+    return Tasks(sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)) if known else None
+
+
+def headline(progress: Progress) -> Text:
+    numbers = f"{progress.entries:,} batches   {progress.rows:,} rows   {progress.rows_per_second:,.0f} rows/s   "
+    return Text.assemble((numbers, "bold"), f"up to {reached(progress.punctuation)}")
+
+
+def details(progress: Progress) -> Text:
+    """The second line; losses stand out as soon as there are any."""
+    text = Text(f"  {progress.windows_closed:,} windows closed   {progress.results:,} results   ", style="dim")
+    for name, count in (("late", progress.late), ("dead-lettered", progress.dead_lettered)):
+        text.append(f"{count:,} {name}   ", style="not dim yellow" if count else "")
+    return text.append(f"{progress.slices:,} slices, {progress.groups:,} groups held")
+
+
+def stage_bar(tasks: Tasks, seconds: float) -> Table:
+    bar = Table.grid(padding=(0, 1))
+    bar.add_row(" ", ProgressBar(tasks.total, tasks.done, width=30), f"{tasks.done} of {tasks.total} tasks, {seconds:.0f} s")
+    return bar
+
+
+def reached(punctuation: int) -> str:
+    """The punctuation for people: to the second, the fraction left out."""
+    text = format_instant(punctuation)
+    return text[:19].replace("T", " ") if text.endswith("Z") else text

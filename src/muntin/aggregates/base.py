@@ -81,6 +81,24 @@ class Partial(ABC):
         return lanes
 
 
+    def reduce(self, state: State, firsts: Array) -> State:
+        """Combine runs of neighbours: run i begins at position `firsts[i]`. The default halves every run until all are single."""
+        run = np.zeros(len(state[0]), dtype=np.int64)
+        run[firsts] = 1
+        run = np.cumsum(run) - 1
+        while len(run) > len(firsts):
+            rank = np.arange(len(run)) - np.nonzero(np.diff(run, prepend=-1))[0][run]
+            keep = np.nonzero(rank % 2 == 0)[0]
+            paired = keep[(keep + 1 < len(run))]
+            paired = paired[run[paired] == run[paired + 1]]
+            combined = self.combine(tuple(lane[paired] for lane in state), tuple(lane[paired + 1] for lane in state))
+            lanes = tuple(lane.copy() for lane in state)
+            for lane, values in zip(lanes, combined, strict=True):
+                lane[paired] = values
+            state, run = tuple(lane[keep] for lane in lanes), run[keep]
+        return state
+
+
 class Differential(Partial):
     """A partial that can also be taken away exactly: `uncombine(combine(a, b), b) = a`."""
 
@@ -91,10 +109,14 @@ class Differential(Partial):
 
 @dataclass(frozen=True)
 class Lowered:
-    """Values of a result and where they are not NULL. `values` may be of any NumPy type, objects included."""
+    """Values of a result, where they are not NULL, and where the result's type could not hold them.
+
+    `values` may be of any NumPy type, objects included. An overflow stops the query whose window it is in, and no other.
+    """
 
     values: Array
     valid: Array
+    overflow: Array | None = None
 
 
 class Aggregate(ABC):
@@ -113,7 +135,7 @@ class Aggregate(ABC):
 
     @abstractmethod
     def lower(self, result: Type, *states: State) -> Lowered:
-        """The value of the aggregate from the states of its partials. Raises `DataError` where the result's type overflows."""
+        """The value of the aggregate from the states of its partials."""
 
     @abstractmethod
     def evaluate(self, rows: Sequence[tuple[Any, ...]], result: Type) -> object:

@@ -1,0 +1,140 @@
+"""The shared plan: which partial columns are computed once, grouped how, and which query stands on which.
+
+In: checked queries, a slicing and a sharing. Out: a `SharedPlan` of groupings and query plans.
+Convention: a grouping is one Spark aggregation, keyed by slice and group columns; a partial column is stored once per grouping,
+however many aggregates of however many queries stand on it. Queries with equal predicates share their columns; a different
+predicate has conditional columns of its own.
+Papers: panes-2005, section 3.1 (PLQ and WLQ); on-the-fly-sharing-2006, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from muntin.aggregates.base import Aggregate, Partial
+from muntin.aggregates.sums import Count
+from muntin.expression.functions import can_fail
+from muntin.expression.tree import AggregateCall, Expression
+from muntin.plan.slices import SliceManager, Slicing
+from muntin.query.model import Query
+
+
+class Sharing(Enum):
+    UNSHARED = "unshared"  # a grouping per query
+    SHARED = "shared"  # a grouping per distinct GROUP BY
+
+
+@dataclass(frozen=True)
+class Failures(Count):
+    """Rows on which an expression of the query failed (overflow, division by zero, a cast that does not fit)."""
+
+    name: str = "failures"
+
+
+@dataclass(frozen=True)
+class PartialColumn:
+    """A partial over the rows that satisfy `where`, stored once for all that use it."""
+
+    partial: Partial
+    args: tuple[Expression, ...] = ()
+    where: Expression | None = None
+
+    def __str__(self) -> str:
+        call = f"{self.partial.name}({', '.join(map(str, self.args)) or '*'})"
+        return f"{call} where {self.where}" if self.where else call
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """One aggregation over the stream: slices × group columns, with its partial columns."""
+
+    keys: tuple[Expression, ...]
+    columns: tuple[PartialColumn, ...]
+    queries: tuple[Query, ...] = field(repr=False)
+    slicing: Slicing
+
+    def slice_manager(self) -> SliceManager:
+        return SliceManager({query.window for query in self.queries}, self.slicing)
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """Where a query finds its parts: positions of columns in its grouping."""
+
+    query: Query
+    grouping: int
+    rows: int
+    failures: int | None
+    calls: Mapping[AggregateCall, tuple[Aggregate, tuple[int, ...]]]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """Every column the query stands on, each once."""
+        used = [self.rows, *([] if self.failures is None else [self.failures])]
+        return tuple(dict.fromkeys(used + [at for _, positions in self.calls.values() for at in positions]))
+
+
+@dataclass(frozen=True)
+class SharedPlan:
+    groupings: tuple[Grouping, ...]
+    queries: tuple[QueryPlan, ...]
+    slicing: Slicing
+    sharing: Sharing
+
+    def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
+        return tuple(plan for plan in self.queries if plan.grouping == index)
+
+
+def shared_plan(
+    queries: Sequence[Query],
+    aggregates: Mapping[str, Aggregate],
+    *,
+    slicing: Slicing = Slicing.PAIRED,
+    sharing: Sharing = Sharing.SHARED,
+) -> SharedPlan:
+    """The plan for these queries over one stream."""
+    groupings: list[Grouping] = []
+    plans: list[QueryPlan] = []
+    for members in families(queries, sharing):
+        columns: dict[PartialColumn, int] = {}
+        for query in members:
+            plans.append(query_plan(query, len(groupings), columns, aggregates))
+        keys = tuple(group.expression for group in members[0].group_by)
+        groupings.append(Grouping(keys, tuple(columns), tuple(members), slicing))
+    return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing)
+
+
+def families(queries: Sequence[Query], sharing: Sharing) -> list[list[Query]]:
+    """Queries that go into one grouping: the same GROUP BY expressions, in the order the queries name them."""
+    if sharing is Sharing.UNSHARED:
+        return [[query] for query in queries]
+    together: dict[tuple[Expression, ...], list[Query]] = {}
+    for query in queries:
+        together.setdefault(tuple(group.expression for group in query.group_by), []).append(query)
+    return list(together.values())
+
+
+def query_plan(query: Query, grouping: int, columns: dict[PartialColumn, int], aggregates: Mapping[str, Aggregate]) -> QueryPlan:
+    """Find or add the columns of one query."""
+
+    def position(partial: Partial, args: tuple[Expression, ...]) -> int:
+        return columns.setdefault(PartialColumn(partial, args, query.where), len(columns))
+
+    rows = position(Count(), ())
+    fallible = fallible_parts(query)
+    failures = position(Failures(), fallible) if fallible else None
+    calls = {}
+    for call in query.aggregate_calls:
+        aggregate = aggregates[call.aggregate]
+        placed = aggregate.partials(*(arg.type for arg in call.args))
+        calls[call] = aggregate, tuple(position(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
+    return QueryPlan(query, grouping, rows, failures, calls)
+
+
+def fallible_parts(query: Query) -> tuple[Expression, ...]:
+    """The row-level expressions of a query that can fail on some row."""
+    parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
+    parts += [query.where] if query.where else []
+    return tuple(dict.fromkeys(part for part in parts if can_fail(part)))

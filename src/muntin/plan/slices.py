@@ -1,0 +1,89 @@
+"""Slices on the fly: the edges of all registered windows, enumerated as time goes on.
+
+In: windows, with a way to slice each (paned or paired). Out: the edges in a span, the slice of an instant, the common tick.
+Papers: panes-2005, section 3.1; on-the-fly-sharing-2006, sections 3.1 to 3.3 and Algorithm 1.
+Convention: a slice is named by its start. The common multiple of the slides is never built: a priority queue holds the next edge
+of each progression, and equal progressions of different windows are one entry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from heapq import merge
+from itertools import groupby
+
+import numpy as np
+
+from muntin.aggregates.base import Array
+from muntin.semantics import TimeWindow
+from muntin.timeline import Interval, Progression
+
+
+class Slicing(Enum):
+    """How one window is cut. Paired never has more slices than paned (on-the-fly-sharing-2006, Theorem 1)."""
+
+    PANED = "paned"  # equal slices of gcd(RANGE, SLIDE)
+    PAIRED = "paired"  # at most two slices a period: where windows end and where they start
+
+
+def edges_of(window: TimeWindow, slicing: Slicing) -> frozenset[Progression]:
+    """The edges that a window asks for."""
+    if slicing is Slicing.PANED:
+        return frozenset({Progression(period=math.gcd(window.range, window.slide), phase=window.ends.phase)})
+    return frozenset({window.starts, window.ends})
+
+
+class SliceManager:
+    """The edges of a changing set of windows.
+
+    >>> manager = SliceManager([TimeWindow(range=18, slide=15), TimeWindow(range=12, slide=9)])
+    >>> list(manager.edges(Interval(1, 46)))
+    [6, 9, 12, 15, 18, 24, 27, 30, 33, 36, 42, 45]
+    """
+
+    def __init__(self, windows: Iterable[TimeWindow] = (), slicing: Slicing = Slicing.PAIRED) -> None:
+        self.slicing = slicing
+        self._uses: Counter[Progression] = Counter()
+        for window in windows:
+            self.add(window)
+
+    def add(self, window: TimeWindow) -> None:
+        self._uses.update(edges_of(window, self.slicing))
+
+    def remove(self, window: TimeWindow) -> None:
+        """Take a window's edges away, except those that another window also asks for."""
+        self._uses.subtract(edges_of(window, self.slicing))
+        self._uses += Counter()
+
+    @property
+    def progressions(self) -> tuple[Progression, ...]:
+        """The distinct progressions, without those whose every edge another one has."""
+        phases: dict[int, set[int]] = {}
+        for progression in self._uses:
+            phases.setdefault(progression.period, set()).add(progression.phase)
+        return tuple(one for one in sorted(self._uses) if not any(one.period % period == 0 and one.phase % period in phases[period] for period in phases if period < one.period))
+
+    def edges(self, span: Interval) -> Iterator[int]:
+        """Edges in `span`, ascending, each once: the priority queue of Algorithm 1, lazily."""
+        return (edge for edge, _ in groupby(merge(*(progression.within(span) for progression in self.progressions))))
+
+    def slice_starts(self, instants: Array) -> Array:
+        """The start of the slice each instant lies in: the latest edge at or before it."""
+        starts = np.full(instants.shape, np.iinfo(np.int64).min, dtype=np.int64)
+        for progression in self.progressions:
+            np.maximum(starts, instants - (instants - progression.phase) % progression.period, out=starts)
+        return starts
+
+    @property
+    def tick(self) -> Progression:
+        """The coarsest progression that holds every edge."""
+        phases = [progression.phase for progression in self._uses]
+        steps = [progression.period for progression in self._uses] + [phase - phases[0] for phase in phases]
+        return Progression(period=math.gcd(*steps), phase=phases[0])
+
+    def edges_per(self, micros: int) -> float:
+        """An upper bound on edges in a stretch of time: coinciding edges of different progressions count each."""
+        return sum(micros / progression.period for progression in self.progressions)

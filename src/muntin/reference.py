@@ -1,0 +1,97 @@
+"""The slow, obvious truth: every window evaluated by itself over the rows that belong to it.
+
+In: a query and rows as mappings, in batches, with the punctuation in force when each batch arrived. Out: result rows as dictionaries.
+Convention: quadratic on purpose; nothing is shared, sliced or combined. Everything else is tested against this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muntin.aggregates.base import Aggregate
+from muntin.expression.evaluate import Scope, evaluate
+from muntin.expression.tree import Expression
+from muntin.query.model import Query
+from muntin.semantics import extent, wids, wids_after
+from muntin.timeline import BEGINNING, END, datetime_of, instant_of
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A row and the punctuation that was in force when it came."""
+
+    row: Row
+    punctuation: int = BEGINNING
+
+
+def arrivals(batches: Iterable[Sequence[Row]], *, time: str, slack: int) -> tuple[list[Arrival], int]:
+    """Rows of batches under slack: after each batch the punctuation is the greatest time seen less the slack."""
+    out: list[Arrival] = []
+    punctuation = BEGINNING
+    for batch in batches:
+        out += [Arrival(row, punctuation) for row in batch]
+        punctuation = max([punctuation] + [instant_of(row[time]) - slack for row in batch])
+    return out, punctuation
+
+
+def results(query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, punctuation: int = END) -> list[dict[str, Any]]:
+    """What the query emits for windows that end at or before the punctuation, in order of window end and group."""
+    time = query.window.wattr
+    passing = [one for one in rows if query.where is None or value(query.where, one.row) is True]
+    touched = {w for one in (rows if query.emit_empty else passing) for w in open_wids(query, one)}
+    if query.emit_empty and touched:
+        latest = max(instant_of(one.row[time]) for one in rows)
+        touched = set(range(min(touched), max(max(touched), wids_after(latest, query.window) - 1) + 1))
+    out = []
+    for w in sorted(touched):
+        window = extent(w, query.window)
+        if window.end <= punctuation:
+            inside = [one.row for one in passing if instant_of(one.row[time]) in window and window.end > one.punctuation]
+            for key, members in sorted(grouped(query, inside), key=lambda item: [sort_key(part) for part in item[0]]):
+                scope = Scope(
+                    columns={},
+                    groups=key,
+                    aggregates={
+                        call: aggregates[call.aggregate].evaluate([tuple(value(arg, row) for arg in call.args) for row in members], call.type)
+                        for call in query.aggregate_calls
+                    },
+                    start=window.start,
+                    end=window.end,
+                )
+                if query.having is None or evaluate(query.having, scope) is True:
+                    bounds = {"window_start": datetime_of(window.start), "window_end": datetime_of(window.end)}
+                    out.append(bounds | {output.name: evaluate(output.expression, scope) for output in query.outputs})
+    return out
+
+
+def open_wids(query: Query, arrival: Arrival) -> list[int]:
+    """The windows a row belongs to that were still open when it came."""
+    found = wids(instant_of(arrival.row[query.window.wattr]), query.window)
+    return [w for w in found if extent(w, query.window).end > arrival.punctuation]
+
+
+def value(expression: Expression, row: Row) -> Any:
+    return evaluate(expression, Scope(columns=row, groups=(), aggregates={}, start=0, end=0))
+
+
+def grouped(query: Query, rows: Sequence[Row]) -> Iterable[tuple[tuple[Any, ...], list[Row]]]:
+    """Rows by group values; without GROUP BY one group, there only if it has rows or EMIT EMPTY asks for it."""
+    groups: dict[Any, tuple[tuple[Any, ...], list[Row]]] = {(): ((), [])} if query.emit_empty else {}
+    for row in rows:
+        key = tuple(positive_zero(value(group.expression, row)) for group in query.group_by)
+        groups.setdefault(tuple(map(repr, key)), (key, []))[1].append(row)
+    return groups.values()
+
+
+def positive_zero(part: Any) -> Any:
+    """Zero and negative zero are one group."""
+    return part + 0.0 if isinstance(part, float) else part
+
+
+def sort_key(part: Any) -> tuple[bool, bool, Any]:
+    """NULL first, NaN last."""
+    return part is not None, part != part, part if part == part and part is not None else 0

@@ -1,0 +1,67 @@
+"""Partials as bytes: an Arrow stream whose columns are the instant, the group columns and every lane of every partial column.
+
+In: `Partials` of a grouping. Out: bytes, and back. Convention: the same form for entries and snapshots; the schema's metadata says
+which partial each lane belongs to, so that a reader with nothing but Arrow understands the file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.aggregates.base import Array, LaneType
+from muntin.columnar import arrow_type, objects
+from muntin.plan.shared import Grouping, PartialColumn
+from muntin.windows.store import Partials
+
+_ARROW = {LaneType.INT64: pa.int64(), LaneType.FLOAT64: pa.float64()}
+
+
+def lane_types(column: PartialColumn) -> tuple[LaneType, ...]:
+    return column.partial.lanes(*(arg.type for arg in column.args))
+
+
+def fields_of(grouping: Grouping) -> list[pa.Field]:
+    """The columns of the stream, in order. A lane of objects holds values of the partial's first argument."""
+    fields = [pa.field("at", pa.int64())]
+    fields += [pa.field(f"k{at}", arrow_type(key.type), metadata={"group": str(key)}) for at, key in enumerate(grouping.keys)]
+    for at, column in enumerate(grouping.columns):
+        for number, lane in enumerate(lane_types(column)):
+            kind = _ARROW[lane] if lane in _ARROW else arrow_type(column.args[0].type)
+            fields.append(pa.field(f"p{at}_{number}", kind, metadata={"partial": str(column)}))
+    return fields
+
+
+def encode_partials(partials: Partials, grouping: Grouping) -> memoryview:
+    lanes = [lane for state in partials.states for lane in state]
+    schema = pa.schema(fields_of(grouping))
+    types = [field.type for field in schema][1 + len(partials.keys) :]
+    arrays = [pa.array(partials.at), *partials.keys, *(_to_arrow(lane, type) for lane, type in zip(lanes, types, strict=True))]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return memoryview(sink.getvalue())
+
+
+def _to_arrow(lane: Array, type: pa.DataType) -> pa.Array:
+    return pa.array(lane.tolist() if lane.dtype == object else lane, type=type)
+
+
+def decode_partials(buffer: pa.Buffer, grouping: Grouping) -> Partials:
+    table = pa.ipc.open_stream(buffer).read_all()
+    states = tuple(
+        tuple(_from_arrow(table[f"p{at}_{number}"], lane) for number, lane in enumerate(lane_types(column)))
+        for at, column in enumerate(grouping.columns)
+    )
+    keys = tuple(_whole(table[f"k{at}"]) for at in range(len(grouping.keys)))
+    return Partials(_from_arrow(table["at"], LaneType.INT64), keys, states)
+
+
+def _from_arrow(column: pa.ChunkedArray, lane: LaneType) -> Array:
+    return objects(column) if lane is LaneType.OBJECT else np.array(_whole(column).to_numpy(zero_copy_only=False), dtype=lane.dtype)
+
+
+def _whole(column: pa.ChunkedArray) -> Any:
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)

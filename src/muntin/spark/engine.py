@@ -1,0 +1,195 @@
+"""The engine: streams and queries in, one shared job per stream out. What Python programs use; the command line uses it too.
+
+In: SQL texts, DataFrames the user already has, sinks. Out: `Results` of a bounded run, or a `RunningJob`.
+Convention: queries are checked when they are added; nothing runs before `run` or `start`. The session must be a classic one, in UTC
+and ANSI mode (`session.check_session` says why).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from muntin.aggregates import AGGREGATES
+from muntin.aggregates.base import Aggregate
+from muntin.errors import QueryError, Refusal
+from muntin.plan.explain import explain
+from muntin.plan.shared import SharedPlan, Sharing, shared_plan
+from muntin.plan.slices import Slicing
+from muntin.query.check import check_pipeline, check_query, check_stream_of
+from muntin.query.model import Query, StreamDefinition, TableDefinition
+from muntin.query.registry import Registry
+from muntin.query.text import parse_query
+from muntin.schema import Field, Schema
+from muntin.spark.checkpoint import Checkpoint, fingerprint
+from muntin.spark.columns import type_of_spark
+from muntin.spark.job import StreamJob
+from muntin.spark.progress import Progress
+from muntin.spark.results import Results
+from muntin.spark.running import RunningJob, Trigger, start_query
+from muntin.spark.session import check_session, session
+from muntin.spark.sinks.base import Sink
+from muntin.spark.sinks.memory import MemorySink
+from muntin.spark.sources import open_source
+from muntin.timeline import Duration
+
+
+class Engine:
+    """Many window queries over streams, evaluated together.
+
+    >>> engine = Engine(spark)                                                     # doctest: +SKIP
+    >>> engine.stream("trades", frame, time="ts", slack="5 seconds")               # doctest: +SKIP
+    >>> engine.add("SELECT sum(vol) AS v FROM trades [RANGE 1 hour SLIDE 1 minute]", name="hourly")  # doctest: +SKIP
+    >>> engine.run()["hourly"]                                                     # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        aggregates: Sequence[Aggregate] = (),
+        sharing: Sharing = Sharing.SHARED,
+        slicing: Slicing = Slicing.PAIRED,
+    ) -> None:
+        self.spark = spark or session()
+        check_session(self.spark)
+        self.aggregates: Mapping[str, Aggregate] = dict(AGGREGATES) | {one.name.lower(): one for one in aggregates}
+        self.sharing = sharing
+        self.slicing = slicing
+        self.streams: dict[str, StreamDefinition] = {}
+        self.tables: dict[str, TableDefinition] = {}
+        self.registry = Registry()
+        self._frames: dict[str, DataFrame] = {}
+
+    # -- what to compute --------------------------------------------------------------------------------------------------------
+
+    def stream(self, name: str, frame: DataFrame, *, time: str, slack: str = "0 seconds", max_ahead: str = "1 day") -> None:
+        """Make a DataFrame, streaming or static, known to queries under a name."""
+        schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
+        definition = check_stream_of(name, schema, time=time, slack=Duration.parse(slack), max_ahead=Duration.parse(max_ahead))
+        self.streams[name.lower()] = definition
+        self._frames[name.lower()] = frame
+
+    def execute(self, text: str) -> None:
+        """Take a whole pipeline: CREATE STREAM, CREATE TABLE and CREATE QUERY statements."""
+        pipeline = check_pipeline(text, self.aggregates)
+        self.streams |= {stream.name.lower(): stream for stream in pipeline.streams}
+        self.tables |= {table.name.lower(): table for table in pipeline.tables}
+        for query in pipeline.queries:
+            self.registry = self.registry.add(query)
+
+    def add(self, sql: str, name: str | None = None) -> Query:
+        """Check and register one query; a bare SELECT needs a name."""
+        statement = parse_query(sql, name)
+        stream = self.streams.get(statement.stream.lower())
+        if stream is None:
+            raise QueryError(
+                f"there is no stream called {statement.stream}",
+                values=f"streams: {', '.join(one.name for one in self.streams.values()) or 'none'}",
+                way_out="register it with engine.stream(...) or CREATE STREAM",
+                text=statement.text,
+                span=statement.stream_span,
+            )
+        query = check_query(statement, stream, self.aggregates)
+        self.registry = self.registry.add(query)
+        return query
+
+    def drop(self, name: str) -> None:
+        self.registry = self.registry.drop(name)
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        return self.registry.queries
+
+    def plan(self, stream: str) -> SharedPlan:
+        queries = [query for query in self.queries if query.stream.lower() == stream.lower()]
+        return shared_plan(queries, self.aggregates, slicing=self.slicing, sharing=self.sharing)
+
+    def explain(self) -> str:
+        """The shared plan of every stream, for people."""
+        return "\n\n".join(explain(self.streams[name], self.plan(name)) for name in self._used_streams())
+
+    # -- running it -------------------------------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *sinks: Sink,
+        dead_letters: Path | str | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> Results:
+        """Read everything there is, close every window, and return the results (or write them to the sinks)."""
+        memory = MemorySink()
+        targets = list(sinks) or [memory]
+        self._open(targets, uuid.uuid4().hex)
+        jobs = {}
+        try:
+            for name in self._used_streams():
+                folder = Path(dead_letters) if dead_letters else None
+                job = StreamJob(self.streams[name], self.plan(name), targets, dead_letters=folder, on_progress=on_progress)
+                job.process_all(self._frame(name, bounded=True))
+                jobs[name] = job
+        finally:
+            for sink in targets:
+                sink.close()
+        return Results(self.spark, self.queries, memory, jobs)
+
+    def start(
+        self,
+        *sinks: Sink,
+        checkpoint: Path | str | None = None,
+        trigger: Trigger = Trigger(),
+        dead_letters: Path | str | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+    ) -> RunningJob:
+        """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
+        names = self._used_streams()
+        checkpoints: dict[str, Checkpoint | None] = {}
+        queries = {}
+        jobs: dict[str, StreamJob] = {}
+        try:
+            for name in names:
+                folder = Path(checkpoint) / name if checkpoint else None
+                checkpoints[name] = Checkpoint(folder, self._fingerprint(name)) if folder else None
+            run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
+            self._open(sinks, run)
+            for name in names:
+                letters = Path(dead_letters) / name if dead_letters else None
+                job = StreamJob(self.streams[name], self.plan(name), sinks, checkpoints[name], letters, on_progress=on_progress)
+                jobs[name] = job
+                queries[name] = start_query(self._frame(name, bounded=False), job, trigger)
+        except BaseException:
+            for query in queries.values():
+                query.stop()
+            for held in checkpoints.values():
+                if held:
+                    held.close()
+            raise
+        return RunningJob(jobs, queries, sinks)
+
+    def _open(self, sinks: Sequence[Sink], run: str) -> None:
+        for sink in sinks:
+            sink.open(run, self.queries)
+
+    def _fingerprint(self, name: str) -> str:
+        return fingerprint(self.streams[name], [query for query in self.queries if query.stream.lower() == name])
+
+    def _used_streams(self) -> list[str]:
+        used = [name for name in self.streams if any(query.stream.lower() == name for query in self.queries)]
+        if not used:
+            raise Refusal("there is at least one query to run", values="no queries", way_out="add one with engine.add or CREATE QUERY")
+        return used
+
+    def _frame(self, name: str, *, bounded: bool) -> DataFrame:
+        if name not in self._frames:
+            return open_source(self.spark, self.streams[name], bounded=bounded)
+        frame = self._frames[name]
+        if frame.isStreaming == bounded:
+            raise Refusal(
+                "run() takes static DataFrames and start() takes streaming ones",
+                values=f"the DataFrame of {name} is {'streaming' if frame.isStreaming else 'static'}",
+                way_out="call start() instead" if bounded else "call run() instead",
+            )
+        return frame

@@ -1,0 +1,113 @@
+"""A running job: Spark's streaming queries, watched and stopped cleanly.
+
+In: a streaming DataFrame and the job that takes its batches. Out: a `RunningJob` to wait for, look at and stop.
+Convention: stopping waits for the batch in hand, so that nothing is computed twice; an error inside a batch is raised as itself, not
+as Spark's wrapping of it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming import StreamingQuery
+
+from muntin.spark.job import StreamJob
+from muntin.spark.progress import Progress
+from muntin.spark.sinks.base import Sink
+
+#: How often the state of a running query is looked at.
+GLANCE_SECONDS = 0.1
+
+
+class Pace(Enum):
+    CONTINUOUS = "continuous"  # the next batch as soon as there is something new
+    AVAILABLE_NOW = "available now"  # what is there, then end
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """When batches start; `every` is a duration such as `10 seconds`, or empty for as soon as possible."""
+
+    pace: Pace = Pace.CONTINUOUS
+    every: str = ""
+
+
+def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> StreamingQuery:
+    where = str(job.checkpoint.spark_directory) if job.checkpoint else tempfile.mkdtemp(prefix="muntin-")
+    writer = frame.writeStream.foreachBatch(job.process).option("checkpointLocation", where).queryName(f"muntin {job.stream.name}")
+    if trigger.pace is Pace.AVAILABLE_NOW:
+        writer = writer.trigger(availableNow=True)
+    elif trigger.every:
+        writer = writer.trigger(processingTime=trigger.every)
+    return writer.start()
+
+
+class RunningJob:
+    """The streaming queries of one `Engine.start`, one per stream."""
+
+    def __init__(self, jobs: Mapping[str, StreamJob], queries: Mapping[str, StreamingQuery], sinks: Sequence[Sink]) -> None:
+        self.jobs = jobs
+        self.queries = queries
+        self.sinks = sinks
+        self._closed = False
+
+    @property
+    def active(self) -> bool:
+        return any(query.isActive for query in self.queries.values())
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Until every query ended, or the time is up; says whether they ended. Raises what a batch raised."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self.active and (deadline is None or time.monotonic() < deadline):
+            self._raise_failure()
+            time.sleep(GLANCE_SECONDS)
+        self._raise_failure()
+        if not self.active:
+            self._release()
+        return not self.active
+
+    def stop(self, *, final: bool = False) -> None:
+        """Finish the batch in hand and stop; `final` closes every open window."""
+        for name, query in self.queries.items():
+            while query.isActive and self.jobs[name].in_batch:
+                time.sleep(GLANCE_SECONDS)
+            query.stop()
+        self._raise_failure()
+        if final:
+            for job in self.jobs.values():
+                job.close()
+        self._release()
+
+    def progress(self) -> Mapping[str, Progress]:
+        return {name: job.progress() for name, job in self.jobs.items()}
+
+    def _raise_failure(self) -> None:
+        for name, query in self.queries.items():
+            if (failure := self.jobs[name].failure) is not None:
+                self._release()
+                raise failure
+            try:
+                problem = query.exception()
+            except StreamingQueryException as error:  # pragma: no cover - Spark may raise where it should return
+                problem = error
+            if problem is not None:
+                self._release()
+                raise problem
+
+    def _release(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for query in self.queries.values():
+            query.stop()
+        for sink in self.sinks:
+            sink.close()
+        for job in self.jobs.values():
+            if job.checkpoint:
+                job.checkpoint.close()

@@ -1,0 +1,84 @@
+"""Row → slice inside Spark: a long Column that groups the rows of one slice.
+
+In: the windowing attribute as microseconds, the slice manager of a grouping. Out: for each row an instant inside its slice.
+Three ways, all exact: the tick (every edge is a multiple of it; assembly merges the ticks of a slice), the latest edge by formula
+(a few progressions), or a ring of slice starts indexed by tick (many progressions whose ticks are much finer than the slices).
+Convention: nothing that moves from batch to batch is a literal of primitive type, so the generated code stays the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from muntin.plan.slices import SliceManager
+from muntin.timeline import Interval
+
+#: Up to this many progressions, computing the latest edge costs less than looking it up.
+MOST_BY_FORMULA = 16
+#: Edges per tick from which grouping by tick alone is cheaper than finding the slice.
+DENSE = 0.5
+#: Ticks a ring holds at the most.
+RING_TICKS = 200_000
+
+
+class KeyKind(Enum):
+    TICK = "tick"
+    FORMULA = "formula"
+    RING = "ring"
+
+
+def key_kind(slices: SliceManager) -> KeyKind:
+    if slices.edges_per(slices.tick.period) >= DENSE:
+        return KeyKind.TICK
+    return KeyKind.FORMULA if len(slices.progressions) <= MOST_BY_FORMULA else KeyKind.RING
+
+
+@dataclass(frozen=True)
+class SliceKey:
+    """How rows of a grouping find their slice. `span` is where the ring's rows are expected; others group by their own tick."""
+
+    slices: SliceManager
+    span: Interval | None = None
+
+    def column(self, micros: Column) -> Column:
+        kind = key_kind(self.slices)
+        if kind is KeyKind.FORMULA:
+            edges = [floor_to(micros, one.period, one.phase) for one in self.slices.progressions]
+            return edges[0] if len(edges) == 1 else F.greatest(*edges)
+        tick = self.slices.tick
+        at = floor_to(micros, tick.period, tick.phase)
+        if kind is KeyKind.TICK or self.span is None:
+            return at
+        return self._from_ring(at, self.span)
+
+    def _from_ring(self, at: Column, span: Interval) -> Column:
+        """The ring holds, for a tick at its place, the tick itself and the start of its slice; a row of another tick keeps its own."""
+        tick = self.slices.tick
+        first = tick.floor(span.start)
+        ticks = np.arange(first, min(span.end, first + RING_TICKS * tick.period), tick.period, dtype=np.int64)
+        place = (ticks - tick.phase) // tick.period % RING_TICKS
+        held, starts = np.full(RING_TICKS, tick.phase - 1), np.zeros(RING_TICKS, dtype=np.int64)
+        held[place], starts[place] = ticks, self.slices.slice_starts(ticks)
+        index = F.pmod(((at - F.lit(tick.phase)) / F.lit(tick.period)).cast("bigint"), F.lit(RING_TICKS)).cast("int")
+        return F.when(F.get(long_array(held), index) == at, F.get(long_array(starts), index)).otherwise(at)
+
+
+def floor_to(micros: Column, period: int, phase: int) -> Column:
+    """The latest member of a progression at or before the instant; pmod, since division truncates towards zero."""
+    shifted = micros - F.lit(phase) if phase else micros
+    return micros - F.pmod(shifted, F.lit(period))
+
+
+def long_array(values: np.ndarray) -> Column:
+    """A constant array made from one text: a literal list would cost a gateway call per element."""
+    return F.from_json(F.lit("[" + ",".join(map(str, values.tolist())) + "]"), "array<bigint>")
+
+
+def moving(value: int, micros: Column) -> Column:
+    """A number that changes from batch to batch, kept out of the generated code: an element of an array, indexed by the row."""
+    return F.get(long_array(np.array([value, value])), F.pmod(micros, F.lit(2)).cast("int"))

@@ -1,0 +1,185 @@
+"""Runs by combining only: for extrema, floating sums, variances and whatever cannot be subtracted exactly.
+
+Time is cut into blocks of 2^k µs, with k such that 2^k ≤ RANGE < 2^(k+1). A window is then a suffix of its first block, perhaps
+one whole block, and a prefix of its last: at most two combines. Each slice is combined once into a suffix and once into a prefix,
+and all windows with the same k share both, whichever queries they belong to.
+
+Convention: suffixes are built when a window first needs them, which is when the block is complete; prefixes are carried forward
+as one row per block. A late row rebuilds what holds its slice, for its group only, and the cells gone over are counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from muntin.aggregates.base import Array, Partial, State
+from muntin.windows.matrix import LaneMatrix
+from muntin.windows.ranges import RangeColumn, Runs, Work
+
+
+@dataclass
+class Block:
+    """`suffix[i]` combines everything from the block's slice i on; `prefix` everything before the instant `upto`."""
+
+    suffix: State | None = None
+    prefix: State | None = None
+    upto: int = 0
+
+
+class BlockColumn(RangeColumn):
+    """Cells as they are, and blocks derived from them."""
+
+    def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work) -> None:
+        super().__init__(partial, lanes, work)
+        self.blocks: dict[tuple[int, int], Block] = {}
+
+    def insert_slices(self, positions: Array, instants: Array) -> None:
+        for lane in self.lanes:
+            lane.insert_rows(positions)
+        for (level, number), block in self.blocks.items():
+            if block.suffix and ((instants >> level) == number).any():
+                block.suffix = None
+
+    def keep_groups(self, groups: Array) -> None:
+        super().keep_groups(groups)
+        self.blocks.clear()
+
+    def widen(self, groups: int) -> None:
+        added = groups - self.state[0].shape[1]
+        super().widen(groups)
+        if added > 0:
+            for block in self.blocks.values():
+                block.suffix = block.suffix and self._padded(block.suffix, added)
+                block.prefix = block.prefix and self._padded(block.prefix, added)
+
+    def _padded(self, state: State, added: int) -> State:
+        blank = self._blank(state[0].shape[0] if state[0].ndim == 2 else 1, added)
+        return tuple(np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1) for lane, new in zip(state, blank, strict=True))
+
+    def _blank(self, rows: int, groups: int | None = None) -> State:
+        width = self.state[0].shape[1] if groups is None else groups
+        return tuple(
+            np.full((rows, width), identity, dtype=view.dtype) for view, identity in zip(self.state, self.partial.identity(), strict=True)
+        )
+
+    def absorb(self, slices: Array, groups: Array, state: State, starts: Array) -> None:
+        current = tuple(view[slices, groups] for view in self.state)
+        self.work.combines += len(slices)
+        for view, lane in zip(self.state, self.partial.combine(current, state), strict=True):
+            view[slices, groups] = lane
+        instants = starts[slices]
+        for (level, number), block in self.blocks.items():
+            reached = ((instants >> level) == number) & (instants < block.upto if block.suffix is None else True)
+            if reached.any():
+                self._rebuild(level, number, block, np.unique(groups[reached]), starts)
+
+    def _rebuild(self, level: int, number: int, block: Block, groups: Array, starts: Array) -> None:
+        low, high = self._bounds(level, number, starts)
+        self.work.rebuilt += (high - low) * len(groups)
+        if block.suffix:
+            for lane, values in zip(block.suffix, self._suffixes(low, high, groups), strict=True):
+                lane[len(lane) - (high - low) :, groups] = values
+        if block.prefix:
+            upto = int(np.searchsorted(starts, block.upto))
+            running = self.partial.accumulate(tuple(view[low:upto, groups] for view in self.state))
+            for lane, values in zip(block.prefix, running, strict=True):
+                lane[groups] = values[-1] if len(values) else lane[groups]
+
+    @staticmethod
+    def _bounds(level: int, number: int, starts: Array) -> tuple[int, int]:
+        low, high = np.searchsorted(starts, [number << level, (number + 1) << level])
+        return int(low), int(high)
+
+    def _suffixes(self, low: int, high: int, groups: Array | None = None) -> State:
+        where = slice(None) if groups is None else groups
+        backwards = tuple(view[low:high, where][::-1] for view in self.state)
+        self.work.combines += backwards[0].size
+        return tuple(np.ascontiguousarray(lane[::-1]) for lane in self.partial.accumulate(backwards))
+
+    def combine_runs(self, runs: Runs, starts: Array) -> State:
+        result = self._blank(len(runs))
+        # frexp's exponent is floor(log2) + 1, exact below 2^53.
+        levels = np.frexp((runs.end - runs.start).astype(np.float64))[1] - 1
+        for level in np.unique(levels):
+            rows = np.nonzero(levels == level)[0]
+            for lane, values in zip(result, self._combine_level(runs.at(rows), int(level), starts), strict=True):
+                lane[rows] = values
+        return result
+
+    def _combine_level(self, runs: Runs, level: int, starts: Array) -> State:
+        head, tail = runs.start >> level, (runs.end - 1) >> level
+        result = self._heads(runs.first, head, level, starts)
+        whole = tail - head == 2
+        if whole.any():
+            self._combine_into(result, whole, self._totals(head[whole] + 1, level, starts))
+        beyond = tail > head
+        if beyond.any():
+            self._combine_into(result, beyond, self._tails(runs.at(beyond), tail[beyond], level, starts))
+        return result
+
+    def _combine_into(self, result: State, rows: Array, other: State) -> None:
+        combined = self.partial.combine(tuple(lane[rows] for lane in result), other)
+        self.work.combines += combined[0].size
+        for lane, values in zip(result, combined, strict=True):
+            lane[rows] = values
+
+    def _suffix_of(self, level: int, number: int, starts: Array) -> tuple[State, int]:
+        """The suffixes of a complete block, and the position its first row stands for (below 0 where slices were dropped)."""
+        low, high = self._bounds(level, number, starts)
+        block = self.blocks.setdefault((level, number), Block())
+        if block.suffix is None:
+            block.suffix = self._suffixes(low, high)
+        return block.suffix, high - len(block.suffix[0])
+
+    def _heads(self, first: Array, head: Array, level: int, starts: Array) -> State:
+        """For each run, everything from its start to the end of its first block."""
+        result = self._blank(len(head))
+        for number in np.unique(head):
+            rows = np.nonzero(head == number)[0]
+            suffix, low = self._suffix_of(level, int(number), starts)
+            at = first[rows] - low
+            held = at < len(suffix[0])
+            for lane, values in zip(result, suffix, strict=True):
+                lane[rows[held]] = values[at[held]]
+        return result
+
+    def _totals(self, numbers: Array, level: int, starts: Array) -> State:
+        result = self._blank(len(numbers))
+        for number in np.unique(numbers):
+            suffix, _ = self._suffix_of(level, int(number), starts)
+            if len(suffix[0]):
+                for lane, values in zip(result, suffix, strict=True):
+                    lane[numbers == number] = values[0]
+        return result
+
+    def _tails(self, runs: Runs, tail: Array, level: int, starts: Array) -> State:
+        """For each run, everything from the start of its last block to its end."""
+        result = self._blank(len(tail))
+        for number in np.unique(tail):
+            rows = np.nonzero(tail == number)[0]
+            block = self.blocks.setdefault((level, int(number)), Block())
+            low, _ = self._bounds(level, int(number), starts)
+            known = int(np.searchsorted(starts, block.upto)) if block.prefix else low
+            table = self._extended(block, known, int(runs.last[rows].max()))
+            at = runs.last[rows] - known  # row i of the table holds everything before slice known + i
+            for lane, values in zip(result, table, strict=True):
+                lane[rows] = values[at]
+            block.prefix, block.upto = tuple(values[-1].copy() for values in table), int(runs.end[rows].max())
+        return result
+
+    def _extended(self, block: Block, known: int, last: int) -> State:
+        base = block.prefix or tuple(lane[0] for lane in self._blank(1))
+        rows = tuple(np.concatenate([row[None], view[known:last]]) for row, view in zip(base, self.state, strict=True))
+        self.work.combines += rows[0].size
+        return self.partial.accumulate(rows)
+
+    def cells(self) -> State:
+        return self.state
+
+    def forget(self, punctuation: int) -> None:
+        """A later run of level k starts after `punctuation - 2^(k+1)`."""
+        for level, number in list(self.blocks):
+            if (number + 1) << level <= punctuation - (2 << level):
+                del self.blocks[level, number]

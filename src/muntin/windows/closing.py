@@ -1,0 +1,177 @@
+"""Closing the windows of one grouping: enumerate them, combine their runs of slices, lower the results.
+
+In: a slice store and the plans of its queries. Out: `ResultChunk`s. Convention: windows of all queries are put in one order, by
+end; a bounded number of windows × groups is in memory at once; each partial column is combined once per piece for every query
+that stands on it, and queries that select the same things are lowered together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.aggregates.base import Array, State
+from muntin.errors import DataError
+from muntin.plan.shared import QueryPlan
+from muntin.windows.due import bounds, horizon, windows_closing, with_empty
+from muntin.windows.ranges import Runs
+from muntin.windows.results import Failure, Rows, SelectList
+from muntin.windows.store import SliceStore
+
+#: Windows × groups combined at once.
+CELLS_AT_ONCE = 4_000_000
+
+
+@dataclass(frozen=True)
+class ResultChunk:
+    """Rows of one query, in order of window end and group; how many windows and slices they came from; why it stopped, if it did."""
+
+    query: str
+    table: pa.Table
+    windows: int
+    slices: int
+    error: DataError | None = None
+
+
+@dataclass(frozen=True)
+class Kin:
+    """Queries of a grouping that differ only in their windows: the same select list over the same columns."""
+
+    members: tuple[int, ...]
+    select: SelectList
+
+
+class GroupingWindows:
+    def __init__(self, store: SliceStore, plans: Sequence[QueryPlan]) -> None:
+        self.store = store
+        self.plans = list(plans)
+        self.kin = self._kin()
+        self.begun: set[str] = set()
+
+    def _kin(self) -> list[Kin]:
+        together: dict[object, list[int]] = {}
+        for at, plan in enumerate(self.plans):
+            query = plan.query
+            alike = (query.outputs, query.having, query.emit_empty, plan.rows, plan.failures, plan.columns)
+            together.setdefault(alike, []).append(at)
+        return [Kin(tuple(members), SelectList(self.plans[members[0]])) for members in together.values()]
+
+    def horizon(self, punctuation: int) -> int:
+        return horizon(punctuation, {plan.query.window for plan in self.plans})
+
+    def close(self, *, after: int, upto: int, latest: int, stopped: set[str]) -> Iterator[ResultChunk]:
+        owner, start, end = self._closing(after, upto, latest, stopped)
+        failed: dict[int, int] = {}
+        step = max(1, CELLS_AT_ONCE // max(1, len(self.store.groups)))
+        for piece in range(0, len(owner), step):
+            part = slice(piece, piece + step)
+            runs = self._runs(start[part], end[part])
+            yield from self._close_piece(owner[part], runs, failed)
+
+    def _closing(self, after: int, upto: int, latest: int, stopped: set[str]) -> tuple[Array, Array, Array]:
+        """For every window that closes: the query it belongs to, its start and its end, in order of end."""
+        owners, starts, ends = [], [], []
+        for at, plan in enumerate(self.plans):
+            window, name = plan.query.window, plan.query.name
+            if name in stopped:
+                continue
+            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window)
+            if plan.query.emit_empty:
+                ids = with_empty(ids, after=after, upto=upto, latest=latest, window=window, begun=name in self.begun)
+                self.begun |= {name} if len(ids) else set()
+            low, high = bounds(ids, window)
+            owners.append(np.full(len(ids), at))
+            starts.append(low)
+            ends.append(high)
+        if not owners:
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing, nothing, nothing
+        owner, start, end = np.concatenate(owners), np.concatenate(starts), np.concatenate(ends)
+        order = np.lexsort((owner, end))
+        return owner[order], start[order], end[order]
+
+    def _runs(self, start: Array, end: Array) -> Runs:
+        slices = self.store.starts
+        return Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end)
+
+    def _close_piece(self, owner: Array, runs: Runs, failed: dict[int, int]) -> Iterator[ResultChunk]:
+        if not len(self.store.groups):
+            self.store.groups.positions([], 0)  # EMIT EMPTY before the first row
+        combined = self._combined(owner, runs)
+        for kin in self.kin:
+            rows = np.nonzero(np.isin(owner, kin.members))[0]
+            if len(rows):
+                rows = rows[np.argsort(owner[rows], kind="stable")]
+                states = {at: self._at(combined[at], rows) for at in kin.select.plan.columns}
+                yield from self._close_kin(kin, owner[rows], runs.at(rows), states, failed)
+
+    def _combined(self, owner: Array, runs: Runs) -> dict[int, tuple[State, Array]]:
+        """Each column's combined state for the windows whose queries use it, and where each window is in it."""
+        out: dict[int, tuple[State, Array]] = {}
+        for at, column in enumerate(self.store.columns):
+            users = [number for number, plan in enumerate(self.plans) if at in plan.columns]
+            rows = np.nonzero(np.isin(owner, users))[0]
+            place = np.full(len(owner), -1)
+            place[rows] = np.arange(len(rows))
+            out[at] = (column.combine_runs(runs.at(rows), self.store.starts), place)
+        return out
+
+    @staticmethod
+    def _at(combined: tuple[State, Array], rows: Array) -> State:
+        state, place = combined
+        chosen = place[rows]
+        return tuple(lane[chosen] for lane in state)
+
+    def _close_kin(self, kin: Kin, owner: Array, runs: Runs, states: dict[int, State], failed: dict[int, int]) -> Iterator[ResultChunk]:
+        plan = kin.select.plan
+        order = self.store.groups.order()
+        counted = states[plan.rows][0][:, order] > 0
+        if plan.query.emit_empty:
+            counted = np.ones_like(counted)
+        window, lane = np.nonzero(counted)
+        rows = Rows(window, order[lane], runs.start[window], runs.end[window], self.store.groups.columns())
+        table, kept, failures = kin.select.table(rows, states)
+        errors = self._errors(plan, owner, runs, states, [(int(window[failure.row]), failure) for failure in failures])
+        yield from self._by_query(owner, runs, table, window[kept], errors, failed)
+
+    def _errors(
+        self, plan: QueryPlan, owner: Array, runs: Runs, states: dict[int, State], failures: list[tuple[int, Failure]]
+    ) -> dict[int, tuple[int, DataError]]:
+        """For each query whose data went wrong, the end of the first window it went wrong in, and the error."""
+        wrong = [(int(runs.end[window]), int(owner[window]), failure.error) for window, failure in failures]
+        if plan.failures is not None:
+            counts = states[plan.failures][0].sum(axis=1)
+            wrong += [(int(runs.end[at]), int(owner[at]), failed_rows(int(counts[at]))) for at in np.nonzero(counts)[0]]
+        first: dict[int, tuple[int, DataError]] = {}
+        for end, number, error in sorted(wrong, key=lambda item: item[:2]):
+            first.setdefault(number, (end, error))
+        return first
+
+    def _by_query(
+        self, owner: Array, runs: Runs, table: pa.Table, window: Array, errors: dict[int, tuple[int, DataError]], failed: dict[int, int]
+    ) -> Iterator[ResultChunk]:
+        numbers, first, count = np.unique(owner, return_index=True, return_counts=True)
+        lows, highs = np.searchsorted(window, first), np.searchsorted(window, first + count)
+        for number, at, windows, low, high in zip(numbers, first, count, lows, highs, strict=True):
+            run = runs.at(np.arange(at, at + windows))
+            end, error = errors.get(int(number), (None, None))
+            if number in failed:
+                continue
+            if end is not None:
+                failed[int(number)] = end
+                windows = int((run.end < end).sum())
+                high = low + int((runs.end[window[low:high]] < end).sum())
+            name = self.plans[number].query.name
+            slices = int((run.last - run.first).sum())
+            yield ResultChunk(name, table.slice(low, high - low), int(windows), slices, error)
+
+
+def failed_rows(count: int) -> DataError:
+    return DataError(
+        "every row of a window can be computed",
+        values=f"{count} row{'s' if count != 1 else ''} failed: an overflow, a division by zero or a value that cannot be cast",
+        way_out="guard the expression (CASE, NULLIF, WHERE) or cast to a wider type",
+    )

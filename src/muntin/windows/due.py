@@ -1,0 +1,67 @@
+"""Which windows a punctuation closes: those that end between the last punctuation and this one and hold a slice with rows.
+
+In: slice starts in hand, two punctuations, a window. Out: window-ids, and horizons below which slices are no longer needed.
+Convention: only windows that meet a slice in hand are enumerated, so a jump of the clock over years costs nothing.
+Paper: window-id-2005, section 5.2 (output and purge on punctuation).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from muntin.aggregates.base import Array
+from muntin.semantics import TimeWindow, extent, wids_after
+from muntin.timeline import END, Interval
+
+
+def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow) -> Array:
+    """Ids of windows that end in `(after, upto]` and hold at least one of the slices, ascending."""
+    first_open, first_left = wids_after(after, window), wids_after(upto, window)
+    if upto < END:  # a slice at or past the punctuation lies only in windows that stay open
+        starts = starts[: np.searchsorted(starts, upto)]
+    low = np.maximum((starts - window.first_end) // window.slide + 1, first_open)
+    high = np.minimum((starts + (window.range - window.first_end)) // window.slide, first_left - 1)
+    low[1:] = np.maximum(low[1:], np.maximum.accumulate(high)[:-1] + 1) if len(low) else low[1:]
+    counts = np.maximum(high - low + 1, 0)
+    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(low, counts) + offsets
+
+
+def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWindow, begun: bool) -> Array:
+    """The same ids with the gaps between them filled, for EMIT EMPTY.
+
+    Once the query has begun to emit, empty windows run from one punctuation to the next; at the end of the input they stop with the
+    latest row, as they would have if a punctuation had come just after it.
+    """
+    if not len(ids) and not begun:
+        return ids
+    first = wids_after(after, window) if begun else int(ids[0])
+    last = max(wids_after(min(upto, latest), window) - 1, int(ids[-1]) if len(ids) else first - 1)
+    return np.arange(first, last + 1, dtype=np.int64)
+
+
+def bounds(ids: Array, window: TimeWindow) -> tuple[Array, Array]:
+    """Starts and ends of the windows with these ids: `extent`, element by element."""
+    ends = window.first_end + ids * window.slide
+    return ends - window.range, ends
+
+
+def open_window(punctuation: int, window: TimeWindow) -> Interval:
+    """The earliest window that a punctuation leaves open."""
+    return extent(wids_after(punctuation, window), window)
+
+
+def horizon(punctuation: int, windows: Iterable[TimeWindow]) -> int:
+    """No open window starts before it, so no slice before it is needed."""
+    return min(open_window(punctuation, window).start for window in windows)
+
+
+def missed(starts: Array, *, punctuation: int, window: TimeWindow) -> tuple[Array, Array]:
+    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all."""
+    first = (starts - window.first_end) // window.slide + 1
+    last = (starts + (window.range - window.first_end)) // window.slide
+    closed = wids_after(punctuation, window) - 1
+    some = (first <= closed) & (first <= last)
+    return some, some & (last <= closed)

@@ -1,0 +1,131 @@
+"""From combined states to result rows: lower the aggregates, compute the select list, apply HAVING.
+
+In: for a set of queries that select the same things, the windows that close and the combined state of each partial column.
+Out: one Arrow table for the set, rows in order of query, window end, group; and where a query's data went wrong.
+Convention: queries that differ only in their windows go through together, so hundreds of them cost a few array operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.aggregates.base import Array, State
+from muntin.columnar import arrow_type, to_arrow
+from muntin.errors import DataError
+from muntin.expression.evaluate import Scope, compiled
+from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound
+from muntin.plan.shared import QueryPlan
+from muntin.query.model import Query
+from muntin.schema import TIMESTAMP, Type
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The result rows to be: for each, the index of its window and the position of its group."""
+
+    window: Array
+    group: Array
+    start: Array
+    end: Array
+    keys: Sequence[pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.window)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A query's data went wrong in a window that ends at `end`: it emits that window and later ones no more."""
+
+    row: int
+    error: DataError
+
+
+def lowered_calls(plan: QueryPlan, states: Mapping[int, State], rows: Rows) -> tuple[dict[AggregateCall, pa.Array], list[Failure]]:
+    """The value of each aggregate for each row, as Arrow arrays, and the rows whose value its type cannot hold."""
+    values: dict[AggregateCall, pa.Array] = {}
+    failures: list[Failure] = []
+    for call, (aggregate, positions) in plan.calls.items():
+        parts = [tuple(lane[rows.window, rows.group] for lane in states[at]) for at in positions]
+        lowered = aggregate.lower(call.type, *parts)
+        valid = lowered.valid
+        if lowered.overflow is not None:
+            over = np.asarray(lowered.overflow & valid, dtype=bool)
+            valid = valid & ~over
+            failures += [Failure(int(row), overflow(call)) for row in np.nonzero(over)[0]]
+        values[call] = to_arrow(lowered.values, valid, call.type)
+    return values, failures
+
+
+def overflow(call: AggregateCall) -> DataError:
+    return DataError(f"{call} fits its type {call.type}", values="the result is larger", way_out="cast the argument to a wider type")
+
+
+def result_schema(query: Query) -> pa.Schema:
+    """The columns of a query's results."""
+    fields = [("window_start", TIMESTAMP), ("window_end", TIMESTAMP), *((output.name, output.expression.type) for output in query.outputs)]
+    return pa.schema([(name, arrow_type(type)) for name, type in fields])
+
+
+class SelectList:
+    """The outputs and HAVING of a query, ready to be applied to rows."""
+
+    def __init__(self, plan: QueryPlan) -> None:
+        self.plan = plan
+        self.schema = result_schema(plan.query)
+        self.outputs = [Projection(output.expression) for output in plan.query.outputs]
+        self.having = Projection(plan.query.having) if plan.query.having else None
+
+    def table(self, rows: Rows, states: Mapping[int, State]) -> tuple[pa.Table, Array, list[Failure]]:
+        """The results, the row each came from, and the failures."""
+        calls, failures = lowered_calls(self.plan, states, rows)
+        columns = [projection.column(rows, calls, failures) for projection in self.outputs]
+        kept = np.arange(len(rows))
+        if self.having:
+            passed = self.having.column(rows, calls, failures)
+            kept = np.nonzero(np.asarray(passed.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool))[0]
+        bounds = [instants(rows.start), instants(rows.end)]
+        table = pa.Table.from_arrays([*bounds, *columns], schema=self.schema)
+        return (table.take(pa.array(kept)) if len(kept) < len(rows) else table), kept, failures
+
+
+def instants(micros: Array) -> pa.Array:
+    return to_arrow(micros, np.ones(len(micros), dtype=bool), TIMESTAMP)
+
+
+class Projection:
+    """One expression over rows. A bare aggregate, group key or bound is taken as it is; anything else is computed row by row."""
+
+    def __init__(self, expression: Expression) -> None:
+        self.expression = expression
+        self._compute = compiled(expression)
+
+    def column(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], failures: list[Failure]) -> pa.Array:
+        match self.expression:
+            case AggregateCall():
+                return calls[self.expression]
+            case GroupKey(index=index):
+                return rows.keys[index].take(pa.array(rows.group))
+            case WindowBound(bound=bound):
+                return instants(rows.start if bound is Bound.START else rows.end)
+        return self._computed(rows, calls, self.expression.type, failures)
+
+    def _computed(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], type: Type, failures: list[Failure]) -> pa.Array:
+        keys = [key.take(pa.array(rows.group)).to_pylist() for key in rows.keys]
+        values = {call: array.to_pylist() for call, array in calls.items()}
+        starts, ends = rows.start.tolist(), rows.end.tolist()
+        out: list[Any] = []
+        for row in range(len(rows)):
+            aggregates = {call: column[row] for call, column in values.items()}
+            scope = Scope(columns={}, groups=[key[row] for key in keys], aggregates=aggregates, start=starts[row], end=ends[row])
+            try:
+                out.append(self._compute(scope))
+            except DataError as error:
+                failures.append(Failure(row, error))
+                out.append(None)
+        return pa.array(out, type=arrow_type(type))

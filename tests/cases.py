@@ -1,0 +1,176 @@
+"""Random windows, rows and queries for the laws, and the pane-level query over Python rows.
+
+Times are small integers, so that edges coincide; values are dyadic fractions, so that sums of doubles are exact in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from muntin.aggregates import AGGREGATES
+from muntin.columnar import arrow_type
+from muntin.errors import DataError
+from muntin.expression import functions
+from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
+from muntin.plan.shared import Failures, Grouping, PartialColumn
+from muntin.query.model import GroupColumn, Output, Query
+from muntin.reference import value
+from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
+from muntin.semantics import Alignment, TimeWindow
+from muntin.timeline import datetime_of, instant_of
+from muntin.windows.store import Partials
+from rowfunctions import RowFunctions, Values
+
+MONEY = decimal(12, 2)
+SCHEMA = Schema(
+    (
+        Field("ts", TIMESTAMP),
+        Field("seg", STRING),
+        Field("lane", INT),
+        Field("n", BIGINT),
+        Field("x", DOUBLE),
+        Field("money", MONEY),
+        Field("flag", BOOLEAN),
+        Field("day", DATE),
+    )
+)
+COLUMNS = {field.name: Column(field.name, field.type) for field in SCHEMA.fields}
+
+
+def moment(instant: int) -> datetime:
+    return datetime_of(instant)
+
+
+windows = st.builds(
+    TimeWindow,
+    range=st.integers(1, 40),
+    slide=st.integers(1, 25),
+    offset=st.integers(-5, 30),
+    alignment=st.sampled_from(Alignment),
+)
+dyadic = st.integers(-4000, 4000).map(lambda number: number / 8)
+rows = st.fixed_dictionaries(
+    {
+        "ts": st.integers(-60, 200).map(moment),
+        "seg": st.none() | st.sampled_from(["a", "b", "ü"]),
+        "lane": st.none() | st.integers(0, 2),
+        "n": st.none() | st.integers(-(2**62), 2**62) | st.integers(-5, 5),
+        "x": st.none() | dyadic,
+        "money": st.none() | st.integers(-(10**11), 10**11).map(lambda cents: Decimal(cents).scaleb(-2)),
+        "flag": st.none() | st.booleans(),
+        "day": st.none() | st.dates(min_value=datetime(1960, 1, 1).date(), max_value=datetime(2030, 1, 1).date()),
+    }
+)
+
+_WIDE = functions.cast(COLUMNS["n"], decimal(20, 0))
+ARGUMENTS: dict[str, Sequence[tuple[Expression, ...]]] = {
+    "count": [(), (COLUMNS["n"],), (COLUMNS["seg"],)],
+    "sum": [(COLUMNS["lane"],), (COLUMNS["x"],), (COLUMNS["money"],), (_WIDE,)],
+    "avg": [(COLUMNS["lane"],), (COLUMNS["x"],), (COLUMNS["money"],), (COLUMNS["n"],)],
+    "weighted_avg": [(COLUMNS["x"], COLUMNS["lane"])],
+}
+_ANY = [(column,) for column in COLUMNS.values()]
+_NUMBERS = [(COLUMNS[name],) for name in ("lane", "x", "money")]
+
+
+def arguments(aggregate: str) -> Sequence[tuple[Expression, ...]]:
+    """The arguments to try an aggregate on: any column for those defined on all types, numbers for the rest."""
+    if aggregate in ARGUMENTS:
+        return ARGUMENTS[aggregate]
+    return _ANY if AGGREGATES[aggregate].name in ("min", "max") else _NUMBERS
+
+
+calls = st.sampled_from(sorted(AGGREGATES)).flatmap(
+    lambda name: st.sampled_from(arguments(name)).map(
+        lambda args: AggregateCall(AGGREGATES[name].name, args, AGGREGATES[name].result_type(*(arg.type for arg in args)))
+    )
+)
+predicates = st.none() | st.sampled_from(
+    [
+        functions.call(">", COLUMNS["n"], Literal(0, INT)),
+        functions.call("or", functions.call("is_null", COLUMNS["x"]), functions.call("<", COLUMNS["x"], COLUMNS["lane"])),
+        functions.call("=", COLUMNS["seg"], Literal("a", STRING)),
+    ]
+)
+groupings = st.sampled_from([(), ("seg",), ("lane",), ("seg", "lane")])
+
+
+@st.composite
+def queries(draw: st.DrawFn, name: str = "q") -> Query:
+    chosen = tuple(dict.fromkeys(draw(st.lists(calls, min_size=1, max_size=3))))
+    group_by = tuple(GroupColumn(column, COLUMNS[column]) for column in draw(groupings))
+    outputs = [Output(group.name, GroupKey(at, group.expression.type)) for at, group in enumerate(group_by)]
+    outputs += [Output(f"v{at}", call) for at, call in enumerate(chosen)]
+    count = AggregateCall("count", (), BIGINT)
+    having = draw(st.sampled_from([None, None, functions.call(">", count, Literal(1, INT))]))
+    return Query(
+        name=name,
+        stream="s",
+        window=draw(windows),
+        outputs=tuple(outputs),
+        where=draw(predicates),
+        group_by=group_by,
+        having=having,
+        emit_empty=not group_by and draw(st.booleans()),
+    )
+
+
+query_sets = st.integers(1, 5).flatmap(lambda count: st.tuples(*(queries(name=f"q{at}") for at in range(count))))
+
+
+def cut(items: list[Any], places: list[int]) -> list[list[Any]]:
+    """Micro-batches: `items` cut at the given places, empty ones included."""
+    edges = sorted(place % (len(items) + 1) for place in places)
+    return [items[low:high] for low, high in zip([0, *edges], [*edges, len(items)], strict=True)]
+
+
+def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Partials:
+    """The pane-level query over Python rows: grouped by tick and group, lifted with `RowFunctions`."""
+    tick = grouping.slice_manager().tick
+    shards: dict[Any, list[dict[str, Any]]] = {}
+    for row in batch:
+        key = (tick.floor(instant_of(row["ts"])), *(value(part, row) for part in grouping.keys))
+        shards.setdefault(key, []).append(row)
+    keys = tuple(pa.array([key[1 + at] for key in shards], type=arrow_type(part.type)) for at, part in enumerate(grouping.keys))
+    states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
+    return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
+
+
+def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa.Array]:
+    singles = [lift_shard(column, shard) for shard in shards]
+    if not singles:
+        singles = [lift_shard(column, [])]
+        return [arrow_of([single.value], column).slice(0, 0) for single in singles[0]]
+    return [arrow_of([single[at].value for single in singles], column) for at in range(len(singles[0]))]
+
+
+def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any, ...]:
+    if isinstance(column.partial, Failures):
+        return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
+    passing = [row for row in shard if column.where is None or value(column.where, row) is True]
+    columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
+    return column.partial.lift(RowFunctions(len(passing)), *columns)
+
+
+def fails(column: PartialColumn, row: dict[str, Any]) -> bool:
+    try:
+        if column.where is None or value(column.where, row) is True:
+            for arg in column.args:
+                value(arg, row)
+    except DataError:
+        return True
+    return False
+
+
+def arrow_of(values: list[Any], column: PartialColumn) -> pa.Array:
+    """As Spark would type it: a decimal sum has 38 digits and the argument's scale, the rest speaks for itself."""
+    of_decimals = bool(column.args) and column.args[0].type.kind is Kind.DECIMAL
+    if of_decimals and all(isinstance(one, Decimal | None) for one in values):
+        return pa.array(values, type=pa.decimal128(38, column.args[0].type.scale))
+    return pa.array(values)

@@ -1,0 +1,36 @@
+"""Muntin: many sliding-window aggregate queries over one stream, for about the cost of reading the stream once.
+
+The path of the data, and the module that is each step of it:
+
+    SQL text      query.text → query.check → query.registry     typed queries
+    plan          plan.slices, plan.shared, plan.explain         which slices, which partial columns, who uses what
+    rows          spark.sources → spark.partials                 one Spark aggregation per grouping and micro-batch, in the JVM
+    partials      spark.slicelog                                 durable, one entry per batch: the only state there is
+    windows       windows.assembly                               slices combined into results when a punctuation closes them
+    results       spark.sinks                                    files, memory, console, callback
+
+`semantics` defines what a window is, `reference` evaluates a query the obvious way, `disorder` makes the punctuations.
+"""
+
+from __future__ import annotations
+
+from muntin.aggregates.base import Aggregate, Differential, LaneType, Lowered, Partial
+from muntin.aggregates.own import Part, own_aggregate
+from muntin.errors import MuntinError
+from muntin.plan.shared import Sharing
+from muntin.plan.slices import Slicing
+from muntin.spark.engine import Engine
+from muntin.spark.results import Results
+from muntin.spark.running import Pace, RunningJob, Trigger
+from muntin.spark.session import session
+from muntin.spark.sinks.callback import CallbackSink
+from muntin.spark.sinks.console import ConsoleSink
+from muntin.spark.sinks.files import FileSink, Layout
+from muntin.spark.sinks.memory import MemorySink
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
+    "MuntinError", "Pace", "Part", "Partial", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate", "session",
+]  # fmt: skip

@@ -84,11 +84,11 @@ class OwnDifferential(OwnPartial, Differential):
 @dataclass(frozen=True)
 class OwnAggregate(Aggregate):
     name: str
-    arity: int
     partial: OwnPartial
     lower_parts: Callable[[Named], Array | tuple[Array, Array]]
     type: Type
     evaluate_rows: Callable[[Sequence[tuple[Any, ...]]], object] | None
+    arity: int = 1
 
     def result_type(self, *types: Type) -> Type:
         return self.type
@@ -132,7 +132,7 @@ def own_aggregate(
         partial: OwnPartial = OwnDifferential(name, tuple(parts), lift, combine, uncombine)
     else:
         partial = OwnPartial(name, tuple(parts), lift, combine)
-    return OwnAggregate(name, arity, partial, lower, result_type, evaluate)
+    return OwnAggregate(name, partial, lower, result_type, evaluate, arity)
 
 
 def _operation(name: str, how: str) -> tuple[Callable[..., Any], dict[LaneType, Any]]:

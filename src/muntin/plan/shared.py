@@ -15,8 +15,9 @@ from enum import Enum
 
 from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count
-from muntin.expression.functions import can_fail
-from muntin.expression.tree import AggregateCall, Expression
+from muntin.expression.functions import FUNCTIONS
+from muntin.expression.signature import Function
+from muntin.expression.tree import AggregateCall, Call, Expression, walk
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
 
@@ -138,3 +139,10 @@ def fallible_parts(query: Query) -> tuple[Expression, ...]:
     parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
     parts += [query.where] if query.where else []
     return tuple(dict.fromkeys(part for part in parts if can_fail(part)))
+
+
+def can_fail(expression: Expression) -> bool:
+    """Whether some row could make a function in the expression fail."""
+    return any(
+        isinstance(node, Call) and isinstance(row := FUNCTIONS[node.function], Function) and row.can_fail(node) for node in walk(expression)
+    )

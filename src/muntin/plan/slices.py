@@ -47,24 +47,29 @@ class SliceManager:
     def __init__(self, windows: Iterable[TimeWindow] = (), slicing: Slicing = Slicing.PAIRED) -> None:
         self.slicing = slicing
         self._uses: Counter[Progression] = Counter()
+        self._needed: tuple[Progression, ...] | None = None
         for window in windows:
             self.add(window)
 
     def add(self, window: TimeWindow) -> None:
+        self._needed = None
         self._uses.update(edges_of(window, self.slicing))
 
     def remove(self, window: TimeWindow) -> None:
         """Take a window's edges away, except those that another window also asks for."""
+        self._needed = None
         self._uses.subtract(edges_of(window, self.slicing))
         self._uses += Counter()
 
     @property
     def progressions(self) -> tuple[Progression, ...]:
         """The distinct progressions, without those whose every edge another one has."""
-        phases: dict[int, set[int]] = {}
-        for progression in self._uses:
-            phases.setdefault(progression.period, set()).add(progression.phase)
-        return tuple(one for one in sorted(self._uses) if not any(one.period % period == 0 and one.phase % period in phases[period] for period in phases if period < one.period))
+        if self._needed is None:
+            phases: dict[int, set[int]] = {}
+            for progression in self._uses:
+                phases.setdefault(progression.period, set()).add(progression.phase)
+            self._needed = tuple(one for one in sorted(self._uses) if not is_covered(one, phases))
+        return self._needed
 
     def edges(self, span: Interval) -> Iterator[int]:
         """Edges in `span`, ascending, each once: the priority queue of Algorithm 1, lazily."""
@@ -87,3 +92,8 @@ class SliceManager:
     def edges_per(self, micros: int) -> float:
         """An upper bound on edges in a stretch of time: coinciding edges of different progressions count each."""
         return sum(micros / progression.period for progression in self.progressions)
+
+
+def is_covered(one: Progression, phases: dict[int, set[int]]) -> bool:
+    """Whether a finer progression, given as phases by period, holds every edge of this one."""
+    return any(one.period % period == 0 and one.phase % period in phases[period] for period in phases if period < one.period)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.schema import Schema
@@ -72,7 +73,7 @@ class Query:
     emit_empty: bool = False
     text: str = field(default="", compare=False)
 
-    @property
+    @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:
         """The distinct aggregates that outputs and HAVING stand on."""
         roots = [output.expression for output in self.outputs] + ([self.having] if self.having else [])

@@ -8,6 +8,7 @@ and ANSI mode (`session.check_session` says why).
 from __future__ import annotations
 
 import uuid
+from contextlib import ExitStack
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Aggregate
-from muntin.errors import QueryError, Refusal
+from muntin.errors import Refusal
 from muntin.plan.explain import explain
 from muntin.plan.shared import SharedPlan, Sharing, shared_plan
 from muntin.plan.slices import Slicing
-from muntin.query.check import check_pipeline, check_query, check_stream_of
+from muntin.query.check import changed, check_pipeline
 from muntin.query.model import Query, StreamDefinition, TableDefinition
 from muntin.query.registry import Registry
 from muntin.query.text import parse_query
@@ -63,14 +64,21 @@ class Engine:
         self.tables: dict[str, TableDefinition] = {}
         self.registry = Registry()
         self._frames: dict[str, DataFrame] = {}
+        self._plans: dict[str, tuple[int, SharedPlan | None]] = {}
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
     def stream(self, name: str, frame: DataFrame, *, time: str, slack: str = "0 seconds", max_ahead: str = "1 day") -> None:
         """Make a DataFrame, streaming or static, known to queries under a name."""
         schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
-        definition = check_stream_of(name, schema, time=time, slack=Duration.parse(slack), max_ahead=Duration.parse(max_ahead))
-        self.streams[name.lower()] = definition
+        field = schema.field(time)
+        if field is None or not field.type.temporal:
+            raise Refusal(
+                "a stream's time is one of its TIMESTAMP or TIMESTAMP_NTZ columns",
+                values=f"time={time!r}, columns: {schema}",
+                way_out="name such a column, or cast one to TIMESTAMP",
+            )
+        self.streams[name.lower()] = StreamDefinition(name, schema, field.name, Duration.parse(slack), Duration.parse(max_ahead))
         self._frames[name.lower()] = frame
 
     def execute(self, text: str) -> None:
@@ -83,19 +91,8 @@ class Engine:
 
     def add(self, sql: str, name: str | None = None) -> Query:
         """Check and register one query; a bare SELECT needs a name."""
-        statement = parse_query(sql, name)
-        stream = self.streams.get(statement.stream.lower())
-        if stream is None:
-            raise QueryError(
-                f"there is no stream called {statement.stream}",
-                values=f"streams: {', '.join(one.name for one in self.streams.values()) or 'none'}",
-                way_out="register it with engine.stream(...) or CREATE STREAM",
-                text=statement.text,
-                span=statement.stream_span,
-            )
-        query = check_query(statement, stream, self.aggregates)
-        self.registry = self.registry.add(query)
-        return query
+        self.registry = changed(self.registry, parse_query(sql, name), self.streams, self.tables, self.aggregates)
+        return self.queries[-1]
 
     def drop(self, name: str) -> None:
         self.registry = self.registry.drop(name)
@@ -105,8 +102,13 @@ class Engine:
         return self.registry.queries
 
     def plan(self, stream: str) -> SharedPlan:
-        queries = [query for query in self.queries if query.stream.lower() == stream.lower()]
-        return shared_plan(queries, self.aggregates, slicing=self.slicing, sharing=self.sharing)
+        """The shared plan of a stream's queries; made once per version of the registry."""
+        version, plan = self._plans.get(stream, (-1, None))
+        if plan is None or version != self.registry.version:
+            queries = [query for query in self.queries if query.stream.lower() == stream.lower()]
+            plan = shared_plan(queries, self.aggregates, slicing=self.slicing, sharing=self.sharing)
+            self._plans[stream] = self.registry.version, plan
+        return plan
 
     def explain(self) -> str:
         """The shared plan of every stream, for people."""
@@ -125,15 +127,14 @@ class Engine:
         targets = list(sinks) or [memory]
         self._open(targets, uuid.uuid4().hex)
         jobs = {}
-        try:
+        with ExitStack() as stack:
+            for sink in targets:
+                stack.enter_context(sink)
             for name in self._used_streams():
-                folder = Path(dead_letters) if dead_letters else None
-                job = StreamJob(self.streams[name], self.plan(name), targets, dead_letters=folder, on_progress=on_progress)
+                letters = Path(dead_letters) / name if dead_letters else None
+                job = StreamJob(self.streams[name], self.plan(name), targets, dead_letters=letters, on_progress=on_progress)
                 job.process_all(self._frame(name, bounded=True))
                 jobs[name] = job
-        finally:
-            for sink in targets:
-                sink.close()
         return Results(self.spark, self.queries, memory, jobs)
 
     def start(

@@ -192,12 +192,12 @@ class StreamJob:
         self.on_progress(self.progress())
 
     def _deliver(self, entry: EntryId, results: Iterator[ResultChunk]) -> None:
-        waiting = [sink for sink in self.sinks if not sink.holds(entry)]
+        waiting = [sink for sink in self.sinks if not sink.holds(entry, self.stream.name)]
         chunks: Iterable[tuple[str, pa.Table]] = ((chunk.query, chunk.table) for chunk in results if chunk.table.num_rows)
         if len(waiting) > 1:
             chunks = list(chunks)
         for sink in waiting:
-            sink.write(entry, chunks)
+            sink.write(entry, chunks, self.stream.name)
 
     def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""

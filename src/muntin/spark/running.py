@@ -87,6 +87,11 @@ class RunningJob:
     def progress(self) -> Mapping[str, Progress]:
         return {name: job.progress() for name, job in self.jobs.items()}
 
+    @property
+    def stopped(self) -> dict[str, str]:
+        """Queries that stopped on their data, with the error of each."""
+        return {name: one.stopped for job in self.jobs.values() for name, one in job.assembly.counts.items() if one.stopped}
+
     def _raise_failure(self) -> None:
         for name, query in self.queries.items():
             if (failure := self.jobs[name].failure) is not None:

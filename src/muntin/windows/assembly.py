@@ -121,6 +121,11 @@ class Assembly:
         return {name for name, counts in self.counts.items() if counts.stopped}
 
     @property
+    def slices_seen(self) -> int:
+        """Slices that ever held a row."""
+        return sum(store.slices_seen for store in self.stores)
+
+    @property
     def cells(self) -> int:
         """Slices × groups in hand."""
         return sum(len(store.starts) * len(store.groups) for store in self.stores)

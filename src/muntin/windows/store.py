@@ -50,6 +50,7 @@ class SliceStore:
         self.starts: Array = np.empty(0, dtype=np.int64)
         self.groups = GroupIndex(tuple(arrow_type(key.type) for key in grouping.keys))
         self.work = Work()
+        self.slices_seen = 0
         self.columns = [self._column(column.partial, tuple(arg.type for arg in column.args)) for column in grouping.columns]
 
     def _column(self, partial: Partial, types: Sequence[object]) -> RangeColumn:
@@ -85,6 +86,7 @@ class SliceStore:
             for column in self.columns:
                 column.insert_slices(positions, new)
             self.starts = np.insert(self.starts, positions, new)
+            self.slices_seen += len(new)
 
     def drop_before(self, horizon: int, punctuation: int) -> None:
         """Forget slices that start before the horizon: every window they belong to has been closed."""

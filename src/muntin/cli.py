@@ -1,0 +1,161 @@
+"""The command line: run a pipeline file, explain it, see the demo.
+
+In: arguments. Out: files, a live display on stderr, an exit code: 0 all is well, 1 a query stopped on its data, 2 refused.
+Convention: whatever Muntin refuses is printed without a stack trace; anything else is a defect and keeps its trace.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from muntin.errors import MuntinError, Refusal
+from muntin.spark.engine import Engine
+from muntin.spark.progress import ProgressDisplay
+from muntin.spark.running import Pace, RunningJob, Trigger
+from muntin.spark.session import session
+from muntin.spark.sinks.base import Sink
+from muntin.spark.sinks.console import ConsoleSink
+from muntin.spark.sinks.files import FileSink, Layout
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Many sliding-window queries over one stream.")
+errors = Console(stderr=True)
+
+STOPPED_ON_DATA, REFUSED = 1, 2
+
+
+@contextmanager
+def complaints() -> Iterator[None]:
+    """Refusals are told, not thrown."""
+    try:
+        yield
+    except MuntinError as error:
+        errors.print(Text.assemble(("muntin: ", "bold red"), str(error)))
+        raise typer.Exit(REFUSED) from None
+
+
+@app.command()
+def run(
+    pipeline: Annotated[Path, typer.Argument(help="The pipeline file: CREATE STREAM and CREATE QUERY statements.")],
+    once: Annotated[bool, typer.Option("--once", help="Read what is there, then end.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Directory for the results; without it they are shown on the console.")] = None,
+    format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
+    checkpoint: Annotated[Path | None, typer.Option(help="Directory that makes the job resumable.")] = None,
+    final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
+    every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
+    dead_letters: Annotated[Path | None, typer.Option(help="Directory for rows that cannot be used [default: OUT/_dead_letters].")] = None,
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
+) -> None:
+    """Run a pipeline."""
+    with complaints():
+        text = readable(pipeline)
+        letters = dead_letters or (out / "_dead_letters" if out else None)
+        engine = Engine(session("muntin", **settings(master, conf or [])))
+        try:
+            engine.execute(text)
+            sinks: list[Sink] = [FileSink(out, format, whole_or_parts(once, checkpoint)) if out else ConsoleSink()]
+            if once and checkpoint is None:
+                stopped = run_bounded(engine, sinks, letters)
+            else:
+                stopped = run_streaming(engine, sinks, letters, checkpoint, once=once, every=every, final=final)
+        finally:
+            engine.spark.stop()
+    for name, reason in stopped.items():
+        errors.print(Text.assemble(("stopped: ", "bold red"), f"query {name}: {reason}"))
+    raise typer.Exit(STOPPED_ON_DATA if stopped else 0)
+
+
+@app.command()
+def explain(pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")]) -> None:
+    """Show the shared plan of a pipeline."""
+    with complaints():
+        engine = Engine(session("muntin"))
+        try:
+            engine.execute(readable(pipeline))
+            Console(soft_wrap=True, highlight=False).print(engine.explain(), markup=False)
+        finally:
+            engine.spark.stop()
+
+
+@app.command()
+def demo(
+    directory: Annotated[Path, typer.Argument(help="Where the trades and the results go.")] = Path("out/demo"),
+    queries: Annotated[int, typer.Option(help="How many queries.")] = 256,
+    rows: Annotated[int, typer.Option(help="How many trades in the hour.")] = 1_138_636,
+) -> None:
+    """Generate an hour of trades and run 256 window queries over it in one pass."""
+    from muntin.demo import run_demo
+
+    with complaints():
+        run_demo(directory, Console(), queries=queries, rows=rows)
+
+
+def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Path | None) -> dict[str, str]:
+    with ProgressDisplay(engine.spark, errors) as display:
+        return engine.run(*sinks, dead_letters=dead_letters, on_progress=display.update).stopped
+
+
+def run_streaming(
+    engine: Engine, sinks: list[Sink], dead_letters: Path | None, checkpoint: Path | None, *, once: bool, every: str, final: bool
+) -> dict[str, str]:
+    trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
+    with ProgressDisplay(engine.spark, errors) as display:
+        job = engine.start(*sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, on_progress=display.update)
+        with stopping_on_signals(job) as asked:
+            while not job.wait(0.5) and not asked:
+                pass
+        if asked or final:
+            job.stop(final=final)
+    return job.stopped
+
+
+@contextmanager
+def stopping_on_signals(job: RunningJob) -> Iterator[list[int]]:
+    """Ctrl-C and SIGTERM ask the job to stop after the batch in hand; a second one ends the process as usual."""
+    asked: list[int] = []
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+        errors.print("stopping after this batch; once more to stop at once", style="yellow")
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+    before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def whole_or_parts(once: bool, checkpoint: Path | None) -> Layout:
+    return Layout.WHOLE if once and checkpoint is None else Layout.PARTS
+
+
+def readable(pipeline: Path) -> str:
+    try:
+        return pipeline.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal("a pipeline file is a readable text file", values=f"{pipeline}: {error}", way_out="check the path") from None
+
+
+def settings(master: str, conf: list[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in conf]
+    for name, equals, value in pairs:
+        if not equals or not name.startswith("spark."):
+            raise Refusal("a Spark setting is spark.name=value", values=f"{name}{equals}{value}", way_out="--conf spark.driver.memory=4g")
+    return {"spark.master": master} | {name: value for name, _, value in pairs}
+
+
+if __name__ == "__main__":
+    sys.exit(app())

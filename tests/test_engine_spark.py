@@ -1,0 +1,126 @@
+"""Random SQL queries through the real engine on real Spark, many to a run: equal to the reference and to Spark's own window()."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muntin import Engine, Sharing, Slicing, reference
+from muntin.aggregates import AGGREGATES
+from muntin.query.model import Query
+from muntin.semantics import TimeWindow
+from muntin.timeline import SECOND
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+START = datetime(2004, 12, 1, 12, 0, tzinfo=UTC)
+SCHEMA = "ts timestamp, seg string, lane int, n bigint, x double, money decimal(12,2), flag boolean, day date"
+QUERIES_PER_RUN = 40
+
+AGGREGATE_TEXTS = [
+    "count(*)", "count(x)", "sum(lane)", "sum(n)", "sum(x)", "sum(money)", "avg(lane)", "avg(x)", "avg(money)", "min(x)", "max(x)",
+    "min(seg)", "max(seg)", "min(ts)", "max(day)", "min(flag)", "max(money)", "min(n)", "var_pop(x)", "var_samp(lane)", "stddev(x)",
+    "stddev_pop(money)", "sum(x) / count(*)", "sum(lane) + 2 * count(n)", "max(x) - min(x)", "coalesce(sum(x), -1)",
+    "sum(x * lane)", "sum(money * 2)", "avg(n % 7)", "sum(CASE WHEN flag THEN x END)", "max(upper(seg))", "round(avg(x), 2)",
+]  # fmt: skip
+PREDICATES = [
+    "", "", "WHERE n > 0", "WHERE x IS NOT NULL AND lane < 2", "WHERE seg IN ('a', 'b') OR flag", "WHERE NOT flag",
+    "WHERE money BETWEEN -500 AND 500.5", "WHERE seg LIKE 'a%' OR seg IS NULL", "WHERE lane <> 0 AND n / lane > 1",
+]  # fmt: skip
+GROUPINGS: list[tuple[str, ...]] = [(), (), ("seg",), ("lane",), ("seg", "lane"), ("flag",), ("upper(seg)",), ("date_trunc('MINUTE', ts)",)]
+HAVINGS = ["", "", "", "HAVING count(*) > 1", "HAVING sum(x) > 0", "HAVING count(*) > 1 AND max(lane) = 2"]
+
+
+def some_rows(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
+    def maybe(value: Any) -> Any:
+        return None if chance.random() < 0.15 else value
+
+    return [
+        (
+            START + timedelta(microseconds=chance.randrange(-200 * SECOND, 400 * SECOND, SECOND // 100)),
+            maybe(chance.choice(["a", "ab", "ü", ""])),
+            maybe(chance.randint(0, 3)),
+            maybe(chance.choice([chance.randint(-20, 20), chance.randint(-(2**55), 2**55)])),
+            maybe(chance.randint(-8000, 8000) / 8),
+            maybe(Decimal(chance.randint(-(10**6), 10**6)).scaleb(-2)),
+            maybe(chance.random() < 0.5),
+            maybe(date(2004, 1, 1) + timedelta(days=chance.randint(-20_000, 2000))),
+        )
+        for _ in range(count)
+    ]
+
+
+def some_query(chance: random.Random) -> str:
+    groups = chance.choice(GROUPINGS)
+    aggregates = chance.sample(AGGREGATE_TEXTS, chance.randint(1, 3))
+    select = ", ".join([f"{group} AS g{at}" for at, group in enumerate(groups)] + [f"{text} AS v{at}" for at, text in enumerate(aggregates)])
+    by = f"GROUP BY {', '.join(groups)}" if groups else ""
+    length, slide = chance.choice([(60, 20), (50, 30), (10, 3.01), (7.5, 7.5), (30, 45), (100, 12.5), (33, 32.99), (90, 1)])
+    window = f"[RANGE {length} seconds SLIDE {slide} seconds WATTR ts OFFSET {chance.choice([0, 0, 3, -1.5])} seconds]"
+    return f"SELECT {select} FROM s {window} {chance.choice(PREDICATES)} {by} {chance.choice(HAVINGS)}"
+
+
+def same(ours: Any, truth: Any, scale: float) -> bool:
+    if isinstance(ours, float) and isinstance(truth, float):
+        return (math.isnan(ours) and math.isnan(truth)) or abs(ours - truth) <= 1e-12 * scale + 1e-15
+    return type(ours) is type(truth) and ours == truth
+
+
+def check_same(name: str, query: Query, ours: Sequence[dict[str, Any]], truth: Sequence[dict[str, Any]], scale: float) -> None:
+    assert len(ours) == len(truth), f"{name}: {query.text}\n{len(ours)} rows, expected {len(truth)}"
+    for mine, theirs in zip(ours, truth, strict=True):
+        assert list(mine) == list(theirs)
+        wrong = {key: (mine[key], theirs[key]) for key in mine if not same(mine[key], theirs[key], scale)}
+        assert not wrong, f"{name}: {query.text}\n{mine['window_end']}: {wrong}"
+
+
+def spark_window(frame: DataFrame, query: Query, text: str) -> list[dict[str, Any]]:
+    """The same query by Spark's window(): any window with SLIDE ≤ RANGE is one with the right start offset."""
+    window: TimeWindow = query.window
+    begin = (window.first_end - window.range) % window.slide
+    call = f"window(ts, '{window.range} microseconds', '{window.slide} microseconds', '{begin} microseconds')"
+    head, tail = text.split(" FROM s ")
+    tail = tail[tail.index("]") + 1 :]
+    by = f"GROUP BY {call}, " + tail.split("GROUP BY", 1)[1] if "GROUP BY" in tail else f"GROUP BY {call} {tail[tail.find('HAVING'):] if 'HAVING' in tail else ''}"
+    where = tail.split("GROUP BY", 1)[0] if "GROUP BY" in tail else tail.split("HAVING", 1)[0]
+    select = head.replace("SELECT ", "SELECT window.start AS window_start, window.end AS window_end, ")
+    table = frame.sparkSession.sql(f"{select} FROM rows_of_test {where} {by}").toArrow()
+    groups = [name for name in table.column_names if name.startswith("g")]
+    order = [(name, "ascending", "at_start") for name in ["window_end", *groups]]
+    return table.sort_by([(name, how) for name, how, _ in order]).to_pylist() if not groups else sorted(table.to_pylist(), key=row_key(groups))
+
+
+def row_key(groups: list[str]) -> Any:
+    def key(row: dict[str, Any]) -> Any:
+        return row["window_end"], [reference.sort_key(row[name]) for name in groups]
+
+    return key
+
+
+@pytest.mark.parametrize("seed", range(7))
+def test_random_queries_equal_the_reference_and_sparks_own_windows(spark: SparkSession, seed: int) -> None:
+    chance = random.Random(seed)
+    rows = some_rows(chance, 400)
+    frame = spark.createDataFrame(rows, SCHEMA).repartition(3).cache()
+    frame.createOrReplaceTempView("rows_of_test")
+    engine = Engine(spark, sharing=[Sharing.SHARED, Sharing.SHARED, Sharing.UNSHARED][seed % 3], slicing=list(Slicing)[seed % 2])
+    engine.stream("s", frame, time="ts")
+    texts = {f"q{at}": some_query(chance) for at in range(QUERIES_PER_RUN if engine.sharing is Sharing.SHARED else 8)}
+    for name, text in texts.items():
+        engine.add(text, name=name)
+    results = engine.run()
+    arrived = [reference.Arrival(dict(zip(frame.columns, row, strict=True))) for row in rows]
+    scale = sum(row[4] ** 2 for row in rows if row[4] is not None)
+    for query in engine.queries:
+        truth = reference.results(query, arrived, AGGREGATES)
+        check_same(query.name, query, results[query.name].to_pylist(), truth, scale)
+        if query.window.slide <= query.window.range:
+            check_same(query.name, query, results[query.name].to_pylist(), spark_window(frame, query, texts[query.name]), scale)
+    frame.unpersist()

@@ -87,15 +87,15 @@ class ConsoleSink(Sink):
         return Group(*shown, Text(f"and {hidden} more queries", style="dim")) if hidden > 0 else Group(*shown)
 
 
-def drawn(query: str, newest: Newest) -> Table:
-    """One query's newest window as a table; numbers stand to the right."""
+def drawn(query: str, newest: Newest) -> RenderableType:
+    """One query's newest window as a table under its name; numbers stand to the right."""
     texts = {name: plain_values(newest.rows[name].combine_chunks()) for name in newest.rows.column_names}
     start, end = (texts[bound][0].as_py() for bound in ("window_start", "window_end"))
     shown, count = newest.rows.num_rows, newest.count
     title = Text.assemble(
         (query, "bold"), f"  {readable(start)} to {readable(end)}", (f"  {shown:,} of {count:,}" if shown < count else "", "dim")
     )
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False)
     for field in newest.rows.schema:
         if field.name not in ("window_start", "window_end"):
             number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
@@ -103,7 +103,7 @@ def drawn(query: str, newest: Newest) -> Table:
     columns = [texts[name].to_pylist() for name in newest.rows.column_names[2:]]
     for values in zip(*columns, strict=True):
         table.add_row(*(Text("NULL", style="dim") if value is None else Text(value) for value in values))
-    return table
+    return Group(title, table, "")
 
 
 def readable(instant: str) -> str:

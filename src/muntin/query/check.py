@@ -1,0 +1,161 @@
+"""Statements to checked definitions and queries: every rule of the SQL, each refusal with its place.
+
+In: statements of `text`, the stream they read, the aggregates there are. Out: `Query`, `Pipeline`.
+Convention: results always carry window_start and window_end, so a select item that is just that is dropped, and nothing else may
+be called that. A position in a query's trees counts from the beginning of the query's own text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sqlglot import exp
+
+from muntin.aggregates.base import Aggregate
+from muntin.errors import QueryError, Refusal
+from muntin.expression.tree import Bound, Column, Expression, GroupKey, WindowBound
+from muntin.query.allowed import Clause
+from muntin.query.definitions import check_stream, check_table
+from muntin.query.grouping import SelectItem, group_columns, over_groups, select_items
+from muntin.query.model import GroupColumn, Output, Pipeline, Query, StreamDefinition, TableDefinition
+from muntin.query.names import Scope, suggestion
+from muntin.query.rebuild import Rebuild
+from muntin.query.registry import Registry
+from muntin.query.shape import select_of, table_of
+from muntin.query.text import CreateQuery, CreateStream, CreateTable, DropQuery, Statement, parse
+from muntin.query.windowing import window_of
+
+__all__ = ["changed", "check_pipeline", "check_query", "check_stream", "check_table"]
+
+
+def check_query(statement: CreateQuery, stream: StreamDefinition, aggregates: Mapping[str, Aggregate]) -> Query:
+    """The query a statement describes over a stream."""
+    select = select_of(statement)
+    table = table_of(statement, select)
+    _check_reads(statement, table, {stream.name})
+    scope = Scope(statement, stream, frozenset({stream.name.lower(), table.alias_or_name.lower()}), aggregates)
+    grouped: Sequence[exp.Expr] = select.args["group"].expressions if select.args.get("group") else ()
+    items = select_items(scope, select)
+    groups = group_columns(scope, grouped, items)
+    outputs = _outputs(scope, items, groups)
+    query = Query(
+        name=statement.name,
+        stream=stream.name,
+        window=window_of(scope, table, grouped),
+        outputs=outputs,
+        where=Rebuild(scope, Clause.WHERE).boolean(select.args["where"].this) if select.args.get("where") else None,
+        group_by=_named(scope, select, groups, outputs),
+        having=_having(scope, select.args.get("having"), items, groups),
+        emit_empty=statement.emit_empty,
+        text=statement.source,
+    )
+    _check_aggregates(statement, select, query, grouped)
+    return query
+
+
+def check_pipeline(text: str, aggregates: Mapping[str, Aggregate]) -> Pipeline:
+    """A whole pipeline file, statement by statement: a stream is declared before the queries that read it."""
+    streams: dict[str, StreamDefinition] = {}
+    tables: dict[str, TableDefinition] = {}
+    registry = Registry()
+    for statement in parse(text):
+        if isinstance(statement, CreateStream | CreateTable):
+            _check_new(statement, [*streams.values(), *tables.values()])
+            if isinstance(statement, CreateStream):
+                streams[statement.name.lower()] = check_stream(statement)
+            else:
+                tables[statement.name.lower()] = check_table(statement)
+        elif isinstance(statement, CreateQuery | DropQuery):
+            registry = changed(registry, statement, streams, tables, aggregates)
+    return Pipeline(tuple(streams.values()), tuple(tables.values()), registry.queries)
+
+
+def changed(
+    registry: Registry,
+    statement: CreateQuery | DropQuery,
+    streams: Mapping[str, StreamDefinition],
+    tables: Mapping[str, TableDefinition],
+    aggregates: Mapping[str, Aggregate],
+) -> Registry:
+    """The registry after a CREATE QUERY or DROP QUERY. Streams and tables go by their names in lower case."""
+    try:
+        if isinstance(statement, DropQuery):
+            return registry.drop(statement.name)
+        table = table_of(statement, select_of(statement))
+        if table.name.lower() in tables:
+            law, way_out = "a query reads a stream; joining tables is not supported yet", "name a stream in FROM"
+            raise statement.refusal(table.this, law, values=f"the table {table.name}", way_out=way_out)
+        _check_reads(statement, table, [stream.name for stream in streams.values()])
+        return registry.add(check_query(statement, streams[table.name.lower()], aggregates))
+    except QueryError:
+        raise
+    except Refusal as refusal:
+        place = statement.tree.this or statement.tree
+        raise statement.refusal(place, refusal.law, values=refusal.values, way_out=refusal.way_out) from None
+
+
+def _check_reads(statement: Statement, table: exp.Table, streams: Iterable[str]) -> None:
+    known = list(streams)
+    if table.name.lower() not in {name.lower() for name in known}:
+        way_out = suggestion(table.name, known) or f"the streams are: {', '.join(known) or 'none; begin with CREATE STREAM'}"
+        raise statement.refusal(table.this, "a query reads a stream that is declared before it", values=table.name, way_out=way_out)
+
+
+def _check_new(statement: Statement, known: Iterable[StreamDefinition | TableDefinition]) -> None:
+    same = next((definition for definition in known if definition.name.lower() == statement.name.lower()), None)
+    if same:
+        law = "streams and tables have names of their own, whatever the case"
+        found = f"{statement.name}, and there is {same.name} already"
+        raise statement.refusal(statement.tree.this, law, values=found, way_out="choose another name")
+
+
+def _outputs(scope: Scope, items: Sequence[SelectItem], groups: Sequence[GroupColumn]) -> tuple[Output, ...]:
+    outputs: dict[str, Output] = {}
+    for item in items:
+        expression = over_groups(scope, item.node, Rebuild(scope, Clause.SELECT)(item.node), groups)
+        if isinstance(expression, WindowBound) and item.name.lower() == expression.bound.value:
+            continue
+        _check_not_hidden(scope, item.name, item.node)
+        if item.name.lower() in outputs:
+            law, way_out = "results have one column of a name, whatever the case", "name one of them with AS"
+            raise scope.statement.refusal(item.node, law, values=f"{item.name} twice", way_out=way_out)
+        outputs[item.name.lower()] = Output(item.name, expression)
+    return tuple(outputs.values())
+
+
+def _check_not_hidden(scope: Scope, name: str, node: exp.Expr) -> None:
+    if name.lower() in {bound.value for bound in Bound}:
+        law = f"{name.lower()} in a result is the window's bound, and nothing else hides it"
+        raise scope.statement.refusal(node, law, values=scope.statement.written(node), way_out="give it another name with AS")
+
+
+def _named(scope: Scope, select: exp.Select, groups: Sequence[GroupColumn], outputs: Sequence[Output]) -> tuple[GroupColumn, ...]:
+    """Group columns under the names they come out by, if they do."""
+    selected = {output.expression.index: output.name for output in reversed(outputs) if isinstance(output.expression, GroupKey)}
+    named = tuple(GroupColumn(selected.get(index, group.name), group.expression) for index, group in enumerate(groups))
+    for index, group in enumerate(named):
+        _check_not_hidden(scope, group.name, select.args["group"])
+        if group.name.lower() in {other.name.lower() for other in named[:index]}:
+            law, way_out = "group columns have names of their own, whatever the case", "give the select item another name with AS"
+            raise scope.statement.refusal(select.args["group"], law, values=f"{group.name} twice", way_out=way_out)
+    return named
+
+
+def _having(scope: Scope, having: exp.Expr | None, items: Sequence[SelectItem], groups: Sequence[GroupColumn]) -> Expression | None:
+    """HAVING may use the names of select items; a group column of the same name comes first, as in Spark."""
+    if having is None:
+        return None
+    columns = {group.expression.name.lower() for group in groups if isinstance(group.expression, Column)}
+    aliases = {item.name.lower(): item.node for item in items if item.aliased and item.name.lower() not in columns}
+    return over_groups(scope, having, Rebuild(scope, Clause.HAVING, aliases).boolean(having.this), groups)
+
+
+def _check_aggregates(statement: CreateQuery, select: exp.Select, query: Query, grouped: Sequence[exp.Expr]) -> None:
+    if query.emit_empty and query.group_by:
+        law = "EMIT EMPTY is for queries without GROUP BY: an empty window has no groups"
+        found = ", ".join(group.name for group in query.group_by)
+        raise statement.refusal(select.args["group"], law, values=f"GROUP BY {found}", way_out="leave EMIT EMPTY or GROUP BY out")
+    if not query.aggregate_calls and not grouped:
+        law, way_out = "a query aggregates its windows", "add an aggregate such as count(*), or a GROUP BY"
+        found = ", ".join(map(statement.written, select.expressions))
+        raise statement.refusal(select.expressions[0] if select.expressions else select, law, values=found or "nothing", way_out=way_out)

@@ -507,7 +507,7 @@ def test_the_console_says_how_many_queries_it_does_not_show() -> None:
     with ConsoleSink(screen, queries=2) as sink:
         sink.open("run-1", [])
         sink.write(EntryId(0), [(f"q{number}", results((1, "[bold]IBM", number))) for number in range(5)])
-    assert "and 3 more queries" in printed(screen)
+    assert "and 3 more" in printed(screen)
     assert "[bold]IBM" in printed(screen)  # a value is not markup
 
 

@@ -20,7 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from muntin.timeline import BEGINNING, format_instant
+from muntin.timeline import BEGINNING, END, format_instant
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,10 +48,9 @@ class Progress:
     groups: int = 0
 
     def __str__(self) -> str:
-        parts = [f"{self.entries:,} batches", f"{self.rows:,} rows", f"{self.rows_per_second:,.0f} rows/s"]
-        parts += [f"up to {reached(self.punctuation)}", f"{self.windows_closed:,} windows closed", f"{self.results:,} results"]
-        parts += [f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", f"{self.slices:,} slices, {self.groups:,} groups held"]
-        return " · ".join(parts)
+        parts = [counted(self.entries, "batch", "batches"), counted(self.rows, "row"), f"{self.rows_per_second:,.0f} rows/s"]
+        parts += [reached(self.punctuation), f"{counted(self.windows_closed, 'window')} closed", counted(self.results, "result")]
+        return " · ".join([*parts, f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", held(self)])
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class ProgressDisplay:
         self._clock = clock
         self._progress: Progress | None = None
         self._updated = self._printed = clock()
-        self._spinner = Spinner("dots", style="cyan")
+        self._sign: RenderableType = Spinner("dots", style="cyan")
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -84,7 +83,7 @@ class ProgressDisplay:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         if self._live:
-            self._spark = None  # the last drawing asks Spark nothing: the session may be gone
+            self._spark, self._sign = None, "•"  # the last drawing stands still, and asks Spark nothing: the session may be gone
             self._live.stop()
         elif self._progress:
             self._print(self._progress)
@@ -102,7 +101,7 @@ class ProgressDisplay:
         waiting = self._clock() - self._updated
         tasks = running_tasks(self._spark) if self._spark and waiting >= LONG_ENTRY_SECONDS else None
         head = Table.grid(padding=(0, 1))
-        head.add_row(self._spinner, headline(self._progress) if self._progress else Text("waiting for the first rows", style="dim"))
+        head.add_row(self._sign, headline(self._progress) if self._progress else Text("waiting for the first rows", style="dim"))
         lines: list[RenderableType] = [head]
         if self._progress:
             lines.append(details(self._progress))
@@ -126,25 +125,38 @@ def running_tasks(spark: SparkSession) -> Tasks | None:
 
 
 def headline(progress: Progress) -> Text:
-    numbers = f"{progress.entries:,} batches   {progress.rows:,} rows   {progress.rows_per_second:,.0f} rows/s   "
-    return Text.assemble((numbers, "bold"), f"up to {reached(progress.punctuation)}")
+    numbers = [counted(progress.entries, "batch", "batches"), counted(progress.rows, "row"), f"{progress.rows_per_second:,.0f} rows/s"]
+    return Text.assemble(("   ".join(numbers), "bold"), f"   {reached(progress.punctuation)}")
 
 
 def details(progress: Progress) -> Text:
     """The second line; losses stand out as soon as there are any."""
-    text = Text(f"  {progress.windows_closed:,} windows closed   {progress.results:,} results   ", style="dim")
+    text = Text(f"  {counted(progress.windows_closed, 'window')} closed   {counted(progress.results, 'result')}   ", style="dim")
     for name, count in (("late", progress.late), ("dead-lettered", progress.dead_lettered)):
         text.append(f"{count:,} {name}   ", style="not dim yellow" if count else "")
-    return text.append(f"{progress.slices:,} slices, {progress.groups:,} groups held")
+    return text.append(held(progress))
 
 
 def stage_bar(tasks: Tasks, seconds: float) -> Table:
     bar = Table.grid(padding=(0, 1))
-    bar.add_row(" ", ProgressBar(tasks.total, tasks.done, width=30), f"{tasks.done} of {tasks.total} tasks, {seconds:.0f} s")
+    bar.add_row(
+        " ",
+        ProgressBar(tasks.total, tasks.done, width=30, complete_style="cyan", finished_style="cyan"),
+        f"{tasks.done} of {tasks.total} tasks, {seconds:.0f} s",
+    )
     return bar
 
 
+def held(progress: Progress) -> str:
+    return f"{counted(progress.slices, 'slice')}, {counted(progress.groups, 'group')} held"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
 def reached(punctuation: int) -> str:
-    """The punctuation for people: to the second, the fraction left out."""
-    text = format_instant(punctuation)
-    return text[:19].replace("T", " ") if text.endswith("Z") else text
+    """How far the stream's time has come, for people: to the second, the fraction left out."""
+    if punctuation <= BEGINNING:
+        return "no time closed yet"
+    return "to the end" if punctuation >= END else "up to " + format_instant(punctuation)[:19].replace("T", " ")

@@ -84,7 +84,7 @@ class ConsoleSink(Sink):
     def _drawn(self, queries: dict[str, Newest]) -> RenderableType:
         shown = [drawn(query, newest) for query, newest in list(queries.items())[: self._queries]]
         hidden = len(queries) - len(shown)
-        return Group(*shown, Text(f"and {hidden} more queries", style="dim")) if hidden > 0 else Group(*shown)
+        return Group(*shown, Text(f"and {hidden} more", style="dim")) if hidden > 0 else Group(*shown)
 
 
 def drawn(query: str, newest: Newest) -> RenderableType:

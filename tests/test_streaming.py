@@ -1,0 +1,213 @@
+"""The engine on Structured Streaming: growing directories, slack, late rows, dead letters, stops and resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muntin import Engine, FileSink, Layout, MemorySink, Pace, Trigger
+from muntin.errors import CheckpointError, MuntinError, SinkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime(2024, 1, 1, tzinfo=UTC)
+NOW = Trigger(Pace.AVAILABLE_NOW)
+
+PIPELINE = """
+CREATE STREAM clicks (ts TIMESTAMP, user STRING, n BIGINT)
+  WITH (source = 'files', format = 'json', path = '{path}', time = 'ts', slack = '{slack}', max_files_per_trigger = '1');
+CREATE QUERY by_user AS
+  SELECT user, count(*) AS clicks, sum(n) AS n, max(n) AS top FROM clicks [RANGE 60 seconds SLIDE 20 seconds] GROUP BY user;
+CREATE QUERY total AS SELECT sum(n * 1.5) AS n, avg(n) AS mean FROM clicks [RANGE 25 seconds SLIDE 10 seconds];
+"""
+
+
+class Clicks:
+    """A directory of JSON files, one micro-batch each."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir()
+        self.files = 0
+
+    def add(self, *rows: dict[str, Any] | str) -> None:
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        aside = self.directory / f".{self.files}"
+        aside.write_text("\n".join(lines) + "\n")
+        os.utime(aside, (1_700_000_000 + self.files,) * 2)  # Spark takes files in order of this time
+        aside.rename(self.directory / f"{self.files:04d}.json")
+        self.files += 1
+
+    def add_seconds(self, *seconds: float) -> None:
+        self.add(*(click(second) for second in seconds))
+
+
+def click(second: float, user: str = "u", n: int = 1) -> dict[str, Any]:
+    return {"ts": (START + timedelta(seconds=second)).isoformat(), "user": user, "n": n}
+
+
+@pytest.fixture
+def clicks(tmp_path: Path) -> Clicks:
+    return Clicks(tmp_path / "clicks")
+
+
+def engine_over(spark: SparkSession, clicks: Clicks, *, slack: str = "5 seconds") -> Engine:
+    engine = Engine(spark)
+    engine.execute(PIPELINE.format(path=clicks.directory, slack=slack))
+    return engine
+
+
+def rows_of(directory: Path, query: str) -> list[dict[str, Any]]:
+    parts = sorted((directory / query).glob("*.jsonl"))
+    return [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+
+
+def ends(rows: list[dict[str, Any]]) -> list[float]:
+    return [(datetime.fromisoformat(row["window_end"]) - START).total_seconds() for row in rows]
+
+
+def run_now(engine: Engine, out: Path, checkpoint: Path | None, *, final: bool = False, **options: Any) -> Any:
+    job = engine.start(FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=NOW, **options)
+    job.wait()
+    if final:
+        job.stop(final=True)
+    return job
+
+
+def test_slack_holds_windows_open_and_final_closes_them(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 2, 28)
+    clicks.add_seconds(26, 41)  # punctuation 23 before, 36 after: 26 is in time
+    out = tmp_path / "out"
+    run_now(engine_over(spark, clicks), out, tmp_path / "checkpoint")
+    assert ends(rows_of(out, "total")) == [10, 20, 30]
+    run_now(engine_over(spark, clicks), out, tmp_path / "checkpoint", final=True)
+    assert ends(rows_of(out, "total")) == [10, 20, 30, 40, 50, 60]
+    assert [row["n"] for row in rows_of(out, "total")] == ["3.0", "3.0", "3.0", "3.0", "4.5", "1.5"]
+
+
+def test_a_late_row_still_counts_in_open_windows_and_is_counted(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 44)  # punctuation 39: windows of by_user ending at 20 are closed
+    clicks.add_seconds(15)
+    job = run_now(engine_over(spark, clicks), tmp_path / "out", None, final=True)
+    by_user = {end: row["clicks"] for end, row in zip(ends(rows_of(tmp_path / "out", "by_user")), rows_of(tmp_path / "out", "by_user"), strict=True)}
+    assert by_user == {20: 1, 40: 2, 60: 3, 80: 1, 100: 1}
+    counts = job.jobs["clicks"].assembly.counts
+    assert (counts["by_user"].late, counts["by_user"].dropped) == (1, 0)
+    assert (counts["total"].late, counts["total"].dropped) == (1, 0)
+
+
+def test_a_row_from_2099_and_one_without_time_go_to_the_dead_letters_and_disturb_nothing(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path
+) -> None:
+    good = [click(1), click(12), click(41)]
+    clicks.add(good[0], {"user": "u", "n": 1}, good[1], {"ts": "2099-01-01T00:00:00Z", "user": "u", "n": 1}, '{"ts": "2024-01-', good[2])
+    out, letters = tmp_path / "out", tmp_path / "letters"
+    job = run_now(engine_over(spark, clicks), out, tmp_path / "checkpoint", final=True, dead_letters=letters)
+    assert job.jobs["clicks"].totals.dead == 3
+    assert ends(rows_of(out, "total")) == [10, 20, 30, 50, 60]
+    dead = [json.loads(line) for part in sorted(letters.rglob("*.json")) for line in part.read_text().splitlines()]
+    assert sorted(row["reason"] for row in dead) == ["no time", "time too far ahead", "unparsable"]
+
+
+def test_stopping_and_resuming_gives_what_an_undisturbed_run_gives(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    for at in range(6):
+        clicks.add(*(click(at * 7 + step * 1.3, user="ab"[step % 2], n=step) for step in range(5)))
+        run_now(engine_over(spark, clicks), tmp_path / "resumed", tmp_path / "checkpoint", final=at == 5)
+    run_now(engine_over(spark, clicks), tmp_path / "whole", tmp_path / "other", final=True)
+    for query in ("by_user", "total"):
+        assert rows_of(tmp_path / "resumed", query) == rows_of(tmp_path / "whole", query)
+
+
+def test_two_jobs_on_one_checkpoint_are_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1)
+    first = engine_over(spark, clicks).start(MemorySink(), checkpoint=tmp_path / "checkpoint")
+    try:
+        with pytest.raises(CheckpointError, match="used by one job at a time"):
+            engine_over(spark, clicks).start(MemorySink(), checkpoint=tmp_path / "checkpoint")
+    finally:
+        first.stop()
+
+
+def test_a_deleted_spark_checkpoint_beside_a_kept_log_is_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 50)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    (tmp_path / "checkpoint/clicks/spark").rename(tmp_path / "gone")
+    with pytest.raises(CheckpointError, match="goes on with the Spark checkpoint"):
+        run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+
+
+def test_a_deleted_log_beside_a_kept_spark_checkpoint_is_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 50)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    for name in ("pins", "log", "done"):
+        (tmp_path / "checkpoint/clicks" / name).rename(tmp_path / name)
+    clicks.add_seconds(60)
+    with pytest.raises(MuntinError, match="follow each other"):
+        run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+
+
+@pytest.mark.parametrize("folder", ["log", "done"])
+@pytest.mark.parametrize("harm", ["delete", "truncate", "flip"])
+def test_a_damaged_or_missing_file_is_a_clear_error(spark: SparkSession, clicks: Clicks, tmp_path: Path, folder: str, harm: str) -> None:
+    for at in range(3):
+        clicks.add_seconds(at * 30 + 1)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    path = sorted((tmp_path / "checkpoint/clicks" / folder).iterdir())[1 if folder == "log" else 2 if harm != "delete" else 1]
+    content = path.read_bytes()
+    if harm == "delete":
+        path.unlink()
+    elif harm == "truncate":
+        path.write_bytes(content[:-3])
+    else:
+        path.write_bytes(content[:20] + bytes([content[20] ^ 1]) + content[21:])
+    with pytest.raises(CheckpointError, match="there and unharmed"):
+        run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+
+
+def test_a_changed_pipeline_on_an_old_checkpoint_is_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    changed = engine_over(spark, clicks)
+    changed.add("SELECT count(*) AS c FROM clicks [RANGE 1 minute SLIDE 1 minute]", name="more")
+    with pytest.raises(CheckpointError, match="goes on with the pipeline that began it"):
+        run_now(changed, tmp_path / "out", tmp_path / "checkpoint")
+
+
+def test_a_sink_of_another_run_is_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 50)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    with pytest.raises(SinkError):
+        run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "other")
+
+
+def test_a_query_whose_data_goes_wrong_stops_alone(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add(click(1, n=3), click(12, n=0), click(31, n=5), click(60, n=1))
+    engine = engine_over(spark, clicks)
+    engine.add("SELECT sum(10 / n) AS q FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="ratio")
+    engine.add("SELECT sum(n * 4611686018427387904) AS q FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="huge")
+    job = run_now(engine, tmp_path / "out", None, final=True)
+    assert ends(rows_of(tmp_path / "out", "ratio")) == [10]
+    assert ends(rows_of(tmp_path / "out", "huge")) == []
+    assert ends(rows_of(tmp_path / "out", "total")) == [10, 20, 30, 40, 50, 70, 80]
+    assert set(job.stopped) == {"ratio", "huge"}
+    assert "division by zero" in job.stopped["ratio"]
+
+
+def test_after_many_batches_a_restart_reads_what_the_windows_need(spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("muntin.spark.slicelog.MOST_ENTRIES", 5)
+    for at in range(17):
+        clicks.add_seconds(at * 10 + 1)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    folder = tmp_path / "checkpoint/clicks"
+    assert len(list((folder / "snapshots").iterdir())) == 1
+    assert len(list((folder / "log").iterdir())) <= 5
+    assert len(list((folder / "pins").iterdir())) <= 6
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint", final=True)
+    run_now(engine_over(spark, clicks), tmp_path / "whole", tmp_path / "other", final=True)
+    assert rows_of(tmp_path / "out", "by_user") == rows_of(tmp_path / "whole", "by_user")

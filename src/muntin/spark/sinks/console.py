@@ -20,7 +20,7 @@ from rich.text import Text
 
 from muntin.query.model import Query
 from muntin.spark.sinks.base import EntryId, Results, Sink
-from muntin.spark.sinks.text import plain_values
+from muntin.spark.sinks.spelling import spelled
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ConsoleSink(Sink):
 
 def drawn(query: str, newest: Newest) -> RenderableType:
     """One query's newest window as a table under its name; numbers stand to the right."""
-    texts = {name: plain_values(newest.rows[name].combine_chunks()) for name in newest.rows.column_names}
+    texts = {name: spelled(newest.rows[name].combine_chunks()) for name in newest.rows.column_names}
     start, end = (texts[bound][0].as_py() for bound in ("window_start", "window_end"))
     shown, count = newest.rows.num_rows, newest.count
     title = Text.assemble(

@@ -25,6 +25,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
 #: sqlglot's words for an open quote: which one, the line, and the offset where it stands.
 _UNCLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")
+#: sqlglot's complaints that name its classes and tokens, in words for users.
+_REWORDED = (
+    (r"Invalid expression / Unexpected token", "A word that does not fit here"),
+    (r"Required keyword: .*", "A part is missing here or just before"),
+    (r"Expected table name but got .*", "Expecting a stream's name"),
+    (r"Expected ", "Expecting "),
+)
 
 
 @dataclass(frozen=True)
@@ -209,7 +216,8 @@ def _split(tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _unreadable(reason: str, text: str, span: Span) -> QueryError:
     found = text[span.start : span.end]
-    reason = reason.replace("Invalid expression / Unexpected token", "A word that does not fit here")
+    for pattern, words in _REWORDED:
+        reason = re.sub(pattern, words, reason)
     return QueryError(
         "a statement is SQL as Muntin reads it",
         values=f"{reason}, at {found!r}" if found else reason,

@@ -25,6 +25,9 @@ WEEK = 7 * DAY
 BEGINNING = -(2**62)
 END = 2**62
 
+#: Ten thousand years: sums of instants and durations stay far inside 64 bits.
+LONGEST = 3_652_500 * DAY
+
 _UNITS = {
     "microsecond": MICROSECOND, "us": MICROSECOND,
     "millisecond": MILLISECOND, "ms": MILLISECOND,
@@ -58,19 +61,20 @@ class Duration:
                 raise _not_a_duration(text)
             micros += Decimal(piece[1]) * unit_micros(piece[2], text)
             position = piece.end()
-        if not text.strip() or micros != int(micros):
+        if not text.strip() or micros != int(micros) or abs(micros) > LONGEST:
             raise _not_a_duration(text)
         return cls(int(micros))
 
     def __str__(self) -> str:
         if self.micros == 0:
             return "0 seconds"
+        sign = "-" if self.micros < 0 else ""
         rest, pieces = abs(self.micros), []
         for name in ("day", "hour", "minute", "second", "millisecond", "microsecond"):
             count, rest = divmod(rest, _UNITS[name])
             if count:
-                pieces.append(f"{count} {name}{'s' if count != 1 else ''}")
-        return ("-" if self.micros < 0 else "") + " ".join(pieces)
+                pieces.append(f"{sign}{count} {name}{'s' if count != 1 else ''}")
+        return " ".join(pieces)
 
 
 def unit_micros(unit: str, text: str) -> int:
@@ -86,7 +90,7 @@ def _not_a_duration(text: str) -> Refusal:
     return Refusal(
         "a duration is a number and a unit, to the microsecond",
         values=repr(text),
-        way_out="write it like '5 minutes', '1 hour 30 seconds' or '250 ms'; units from microseconds to weeks",
+        way_out="write it like '5 minutes', '1 hour 30 seconds' or '250 ms'; units from microseconds to weeks, up to 10,000 years",
     )
 
 

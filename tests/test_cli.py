@@ -1,0 +1,122 @@
+"""The command line as a user meets it: its own process, its files, its exit codes, its answer to signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+MUNTIN = [sys.executable, "-m", "muntin.cli"]
+PIPELINE = """
+CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DECIMAL(10,2), vol BIGINT)
+  WITH (source = 'files', path = '{path}', format = 'csv', header = 'true', time = 'ts', slack = '5 seconds');
+CREATE QUERY big AS
+  SELECT symbol, sum(price * vol) AS value, max(ts) AS last, avg(vol) AS mean FROM trades [RANGE 12 minutes SLIDE 5 minutes WATTR ts]
+  WHERE vol > 10 GROUP BY symbol;
+CREATE QUERY odd AS SELECT count(*), sum(vol) / count(*) AS ratio FROM trades [RANGE 10 seconds SLIDE 3.01 seconds];
+"""
+ROWS = [
+    "ts,symbol,price,vol",
+    "2024-01-01 00:01:00,b,1.50,20",
+    "2024-01-01 00:02:00,a,2.00,100",
+    "2024-01-01 00:02:01,,3.00,100",
+    "2024-01-01 00:03:00,a,2.00,5",
+    "2024-01-01 00:11:00,a,0.25,40",
+]
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    (tmp_path / "trades").mkdir()
+    (tmp_path / "trades/1.csv").write_text("\n".join(ROWS) + "\n")
+    path = tmp_path / "pipeline.sql"
+    path.write_text(PIPELINE.format(path=tmp_path / "trades"))
+    return path
+
+
+def muntin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MUNTIN, *map(str, arguments)], capture_output=True, text=True, timeout=180, check=False)
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_once_leaves_one_file_per_query_in_order_of_window_end_and_group(pipeline: Path, tmp_path: Path) -> None:
+    done = muntin("run", pipeline, "--once", "--out", tmp_path / "out", "--format", "jsonl")
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (tmp_path / "out").glob("*.jsonl")) == ["big.jsonl", "odd.jsonl"]
+    big = lines(tmp_path / "out/big.jsonl")
+    assert [(row["window_end"], row["symbol"]) for row in big] == [
+        ("2024-01-01T00:05:00.000000Z", None),
+        ("2024-01-01T00:05:00.000000Z", "a"),
+        ("2024-01-01T00:05:00.000000Z", "b"),
+        ("2024-01-01T00:10:00.000000Z", None),
+        ("2024-01-01T00:10:00.000000Z", "a"),
+        ("2024-01-01T00:10:00.000000Z", "b"),
+        ("2024-01-01T00:15:00.000000Z", "a"),
+        ("2024-01-01T00:20:00.000000Z", "a"),
+    ]
+    assert big[1] == {
+        "window_start": "2023-12-31T23:53:00.000000Z",
+        "window_end": "2024-01-01T00:05:00.000000Z",
+        "symbol": "a",
+        "value": "200.00",
+        "last": "2024-01-01T00:02:00.000000Z",
+        "mean": 100.0,
+    }
+    odd = lines(tmp_path / "out/odd.jsonl")
+    assert list(odd[0]) == ["window_start", "window_end", "count(*)", "ratio"]
+    assert sum(int(str(row["count(*)"])) for row in odd) in range(5 * 3, 5 * 4 + 1)
+
+
+def test_a_bad_pipeline_is_refused_with_the_place_and_no_stack_trace(pipeline: Path, tmp_path: Path) -> None:
+    pipeline.write_text(pipeline.read_text().replace("sum(price * vol)", "sum(prize * vol)"))
+    done = muntin("run", pipeline, "--once", "--out", tmp_path / "out")
+    assert done.returncode == 2
+    assert "prize" in done.stderr
+    assert "^^^^^" in done.stderr
+    assert "price" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_explain_tells_what_is_shared(pipeline: Path) -> None:
+    done = muntin("explain", pipeline)
+    assert done.returncode == 0, done.stderr
+    assert "partial columns, stored once each" in done.stdout
+    assert "grouping 1: by symbol" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_running_job_cleanly_and_it_can_be_resumed(pipeline: Path, tmp_path: Path, number: signal.Signals) -> None:
+    arguments = ["run", str(pipeline), "--out", str(tmp_path / "out"), "--checkpoint", str(tmp_path / "checkpoint")]
+    job = subprocess.Popen([*MUNTIN, *arguments], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        wait_for(tmp_path / "out/big/00000000.jsonl", job)
+        os.kill(job.pid, number)
+        _, complaint = job.communicate(timeout=60)
+    finally:
+        job.kill()
+    assert job.returncode == 0, complaint
+    assert "stopping after this batch" in complaint
+    (tmp_path / "trades/2.csv").write_text("ts,symbol,price,vol\n2024-01-01 00:16:00,a,1.00,30\n")
+    done = muntin(*arguments, "--once", "--final")
+    assert done.returncode == 0, done.stderr
+    parts = sorted((tmp_path / "out/big").glob("*.jsonl"))
+    rows = [row for part in parts for row in lines(part)]
+    assert [row["window_end"] for row in rows if row["symbol"] == "a"] == [f"2024-01-01T00:{minute:02d}:00.000000Z" for minute in (5, 10, 15, 20, 25)]
+
+
+def wait_for(path: Path, job: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert job.poll() is None, job.communicate()[1]
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.2)

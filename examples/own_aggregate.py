@@ -35,6 +35,6 @@ def example() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    from rich import print
+    from rich.console import Console
 
-    print(example())
+    Console().print(example())

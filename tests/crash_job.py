@@ -49,7 +49,9 @@ def main(data: Path, out: Path, checkpoint: Path, kill: str) -> None:
     engine.execute(PIPELINE.format(path=data))
     os.replace = killing(os.replace, when, int(number))
     letters = out.with_name(f"{out.name}_letters")
-    job = engine.start(FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), dead_letters=letters)
+    job = engine.start(
+        FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), dead_letters=letters
+    )
     job.wait()
     job.stop(final=True)
     engine.spark.stop()

@@ -111,7 +111,9 @@ def test_a_signal_stops_a_running_job_cleanly_and_it_can_be_resumed(pipeline: Pa
     assert done.returncode == 0, done.stderr
     parts = sorted((tmp_path / "out/big").glob("*.jsonl"))
     rows = [row for part in parts for row in lines(part)]
-    assert [row["window_end"] for row in rows if row["symbol"] == "a"] == [f"2024-01-01T00:{minute:02d}:00.000000Z" for minute in (5, 10, 15, 20, 25)]
+    assert [row["window_end"] for row in rows if row["symbol"] == "a"] == [
+        f"2024-01-01T00:{minute:02d}:00.000000Z" for minute in (5, 10, 15, 20, 25)
+    ]
 
 
 def wait_for(path: Path, job: subprocess.Popen[str]) -> None:

@@ -66,9 +66,7 @@ def ended(process: subprocess.Popen[bytes]) -> int:
 
 
 def output(out: Path) -> dict[str, list[str]]:
-    return {
-        query: [line for part in sorted((out / query).glob("*.jsonl")) for line in part.read_text().splitlines()] for query in QUERIES
-    }
+    return {query: [line for part in sorted((out / query).glob("*.jsonl")) for line in part.read_text().splitlines()] for query in QUERIES}
 
 
 @pytest.fixture(scope="module")

@@ -60,7 +60,9 @@ def some_rows(chance: random.Random, count: int) -> list[tuple[Any, ...]]:
 def some_query(chance: random.Random) -> str:
     groups = chance.choice(GROUPINGS)
     aggregates = chance.sample(AGGREGATE_TEXTS, chance.randint(1, 3))
-    select = ", ".join([f"{group} AS g{at}" for at, group in enumerate(groups)] + [f"{text} AS v{at}" for at, text in enumerate(aggregates)])
+    select = ", ".join(
+        [f"{group} AS g{at}" for at, group in enumerate(groups)] + [f"{text} AS v{at}" for at, text in enumerate(aggregates)]
+    )
     by = f"GROUP BY {', '.join(groups)}" if groups else ""
     length, slide = chance.choice([(60, 20), (50, 30), (10, 3.01), (7.5, 7.5), (30, 45), (100, 12.5), (33, 32.99), (90, 1)])
     window = f"[RANGE {length} seconds SLIDE {slide} seconds WATTR ts OFFSET {chance.choice([0, 0, 3, -1.5])} seconds]"
@@ -88,13 +90,16 @@ def spark_window(frame: DataFrame, query: Query, text: str) -> list[dict[str, An
     call = f"window(ts, '{window.range} microseconds', '{window.slide} microseconds', '{begin} microseconds')"
     head, tail = text.split(" FROM s ")
     tail = tail[tail.index("]") + 1 :]
-    by = f"GROUP BY {call}, " + tail.split("GROUP BY", 1)[1] if "GROUP BY" in tail else f"GROUP BY {call} {tail[tail.find('HAVING'):] if 'HAVING' in tail else ''}"
-    where = tail.split("GROUP BY", 1)[0] if "GROUP BY" in tail else tail.split("HAVING", 1)[0]
+    where, _, by = tail.partition("GROUP BY")
+    if by:
+        by = f"GROUP BY {call}, {by}"
+    else:
+        where, having, condition = tail.partition("HAVING")
+        by = f"GROUP BY {call} {having} {condition}"
     select = head.replace("SELECT ", "SELECT window.start AS window_start, window.end AS window_end, ")
     table = frame.sparkSession.sql(f"{select} FROM rows_of_test {where} {by}").toArrow()
     groups = [name for name in table.column_names if name.startswith("g")]
-    order = [(name, "ascending", "at_start") for name in ["window_end", *groups]]
-    return table.sort_by([(name, how) for name, how, _ in order]).to_pylist() if not groups else sorted(table.to_pylist(), key=row_key(groups))
+    return sorted(table.to_pylist(), key=row_key(groups))
 
 
 def row_key(groups: list[str]) -> Any:

@@ -95,8 +95,8 @@ def test_a_late_row_still_counts_in_open_windows_and_is_counted(spark: SparkSess
     clicks.add_seconds(1, 44)  # punctuation 39: windows of by_user ending at 20 are closed
     clicks.add_seconds(15)
     job = run_now(engine_over(spark, clicks), tmp_path / "out", None, final=True)
-    by_user = {end: row["clicks"] for end, row in zip(ends(rows_of(tmp_path / "out", "by_user")), rows_of(tmp_path / "out", "by_user"), strict=True)}
-    assert by_user == {20: 1, 40: 2, 60: 3, 80: 1, 100: 1}
+    rows = rows_of(tmp_path / "out", "by_user")
+    assert {end: row["clicks"] for end, row in zip(ends(rows), rows, strict=True)} == {20: 1, 40: 2, 60: 3, 80: 1, 100: 1}
     counts = job.jobs["clicks"].assembly.counts
     assert (counts["by_user"].late, counts["by_user"].dropped) == (1, 0)
     assert (counts["total"].late, counts["total"].dropped) == (1, 0)
@@ -199,7 +199,9 @@ def test_a_query_whose_data_goes_wrong_stops_alone(spark: SparkSession, clicks: 
     assert "division by zero" in job.stopped["ratio"]
 
 
-def test_after_many_batches_a_restart_reads_what_the_windows_need(spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: Any) -> None:
+def test_after_many_batches_a_restart_reads_what_the_windows_need(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr("muntin.spark.slicelog.MOST_ENTRIES", 5)
     for at in range(17):
         clicks.add_seconds(at * 10 + 1)

@@ -21,13 +21,15 @@ from rich.text import Text
 from muntin.errors import MuntinError, Refusal
 from muntin.spark.engine import Engine
 from muntin.spark.progress import ProgressDisplay
-from muntin.spark.running import Pace, RunningJob, Trigger
+from muntin.spark.running import Pace, Trigger
 from muntin.spark.session import session
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.console import ConsoleSink
 from muntin.spark.sinks.files import FileSink, Layout
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Many sliding-window queries over one stream.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Many sliding-window queries over one stream."
+)
 errors = Console(stderr=True)
 
 STOPPED_ON_DATA, REFUSED = 1, 2
@@ -111,7 +113,7 @@ def run_streaming(
     trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
     with ProgressDisplay(engine.spark, errors) as display:
         job = engine.start(*sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, on_progress=display.update)
-        with stopping_on_signals(job) as asked:
+        with stopping_on_signals() as asked:
             while not job.wait(0.5) and not asked:
                 pass
         if asked or final:
@@ -120,7 +122,7 @@ def run_streaming(
 
 
 @contextmanager
-def stopping_on_signals(job: RunningJob) -> Iterator[list[int]]:
+def stopping_on_signals() -> Iterator[list[int]]:
     """Ctrl-C and SIGTERM ask the job to stop after the batch in hand; a second one ends the process as usual."""
     asked: list[int] = []
 

@@ -45,7 +45,7 @@ def results(query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggr
     touched = {w for one in (rows if query.emit_empty else passing) for w in open_wids(query, one)}
     if query.emit_empty and touched:
         latest = max(instant_of(one.row[time]) for one in rows)
-        touched = set(range(min(touched), max(max(touched), wids_after(latest, query.window) - 1) + 1))
+        touched = set(range(min(touched), max(*touched, wids_after(latest, query.window) - 1) + 1))
     out = []
     for w in sorted(touched):
         window = extent(w, query.window)
@@ -56,7 +56,9 @@ def results(query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggr
                     columns={},
                     groups=key,
                     aggregates={
-                        call: aggregates[call.aggregate].evaluate([tuple(value(arg, row) for arg in call.args) for row in members], call.type)
+                        call: aggregates[call.aggregate].evaluate(
+                            [tuple(value(arg, row) for arg in call.args) for row in members], call.type
+                        )
                         for call in query.aggregate_calls
                     },
                     start=window.start,

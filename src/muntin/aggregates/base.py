@@ -80,7 +80,6 @@ class Partial(ABC):
             stride *= 2
         return lanes
 
-
     def reduce(self, state: State, firsts: Array) -> State:
         """Combine runs of neighbours: run i begins at position `firsts[i]`. The default halves every run until all are single."""
         run = np.zeros(len(state[0]), dtype=np.int64)

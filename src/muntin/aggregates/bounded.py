@@ -112,6 +112,11 @@ def lower_decimal(total: State, valid: Array, result: Type) -> Lowered:
     return Lowered(values, valid, overflow if overflow.any() else None)
 
 
+def is_none(values: Array) -> Array:
+    """Where an array of objects holds None."""
+    return np.fromiter((value is None for value in values.flat), dtype=bool, count=values.size).reshape(values.shape)
+
+
 def exact_sum(values: Sequence[Any]) -> Any:
     if isinstance(values[0], float):
         return math.fsum(values) if all(map(math.isfinite, values)) else sum(values)
@@ -141,7 +146,7 @@ class AvgAggregate(Aggregate):
             *limbs, overflowed = total
             divide = np.frompyfunc(lambda number, n: decimal_average(scaled(number, scale), n, result) if n else None, 2, 1)
             values = divide(whole_numbers(tuple(limbs)), count.astype(object))
-            overflow = (overflowed > 0) | (np.equal(values, None) & valid)
+            overflow = (overflowed > 0) | (is_none(values) & valid)
             return Lowered(values, valid, overflow if overflow.any() else None)
         return Lowered(self._doubles(total) / np.maximum(count, 1), valid)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from muntin.aggregates.base import Array, Differential, LaneType, Partial, State
-from muntin.columnar import decimal_limbs, floats, flat, integers
+from muntin.columnar import decimal_limbs, flat, floats, integers
 from muntin.schema import INTEGRAL_BITS, Kind, Type
 
 LIMB_BITS = 32

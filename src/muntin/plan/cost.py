@@ -28,11 +28,14 @@ class PaneCosts:
     buffered_row: float = 1.0
 
 
+EQUAL_COSTS = PaneCosts()
+
+
 def panes_per_window(window: TimeWindow) -> int:
     return window.range // math.gcd(window.range, window.slide)
 
 
-def paned_cost(window: TimeWindow, *, rows: float, groups: float, differential: bool, costs: PaneCosts = PaneCosts()) -> float:
+def paned_cost(window: TimeWindow, *, rows: float, groups: float, differential: bool, costs: PaneCosts = EQUAL_COSTS) -> float:
     """Formulas (3.1) and (3.2): a window's aggregate from panes; `rows` per window, `groups` per pane."""
     panes = panes_per_window(window)
     per_slide = window.slide // math.gcd(window.range, window.slide)
@@ -40,7 +43,7 @@ def paned_cost(window: TimeWindow, *, rows: float, groups: float, differential: 
     return costs.row * rows / panes + costs.output * groups + costs.pane * assembling * groups
 
 
-def buffered_cost(window: TimeWindow, *, rows: float, differential: bool, costs: PaneCosts = PaneCosts()) -> float:
+def buffered_cost(window: TimeWindow, *, rows: float, differential: bool, costs: PaneCosts = EQUAL_COSTS) -> float:
     """Formulas (3.3) and (3.4): the same without panes."""
     return costs.buffered_row * (2 * rows * window.slide / window.range if differential else rows)
 

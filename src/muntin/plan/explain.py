@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from muntin.plan.cost import least_rate_to_share, shared_cost, slices_per_second, unshared_cost
-from muntin.plan.shared import Grouping, QueryPlan, SharedPlan, Sharing
+from muntin.plan.shared import Grouping, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TimeWindow
@@ -21,15 +21,15 @@ MOST_NAMES = 4
 
 def explain(stream: StreamDefinition, plan: SharedPlan) -> str:
     lines = [
-        f"stream {stream.name}: {counted(len(plan.queries), 'query')}, one pass over the rows for {counted(len(plan.groupings), 'grouping')}",
+        f"stream {stream.name}: {counted(len(plan.queries), 'query')} in {counted(len(plan.groupings), 'grouping')}",
         f"  time {stream.time}, slack {stream.slack}; {plan.sharing.value} slices, {plan.slicing.value}",
     ]
     for number, grouping in enumerate(plan.groupings):
-        lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing)]
+        lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number))]
     return "\n".join(lines)
 
 
-def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ...], sharing: Sharing) -> list[str]:
+def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ...]) -> list[str]:
     by = ", ".join(map(str, grouping.keys)) or "nothing"
     lines = [f"grouping {number + 1}: by {by}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
@@ -38,7 +38,7 @@ def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ..
     lines.append("  partial columns, stored once each:")
     for at, column in enumerate(grouping.columns):
         used_by = [plan.query.name for plan in plans if at in plan.columns]
-        lines.append(f"    {str(column):<{width}}  used by {names(used_by) if users[at] < len(plans) or len(plans) == 1 else 'all'}")
+        lines.append(f"    {column!s:<{width}}  used by {names(used_by) if users[at] < len(plans) or len(plans) == 1 else 'all'}")
     return lines
 
 

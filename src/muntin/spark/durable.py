@@ -40,7 +40,7 @@ def write(path: Path, header: dict[str, Any], blobs: Sequence[bytes | memoryview
 
 def publish(aside: Path, path: Path) -> None:
     """Rename into place and make the rename itself durable."""
-    os.replace(aside, path)
+    aside.replace(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

@@ -8,8 +8,8 @@ and ANSI mode (`session.check_session` says why).
 from __future__ import annotations
 
 import uuid
-from contextlib import ExitStack
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ from muntin.spark.columns import type_of_spark
 from muntin.spark.job import StreamJob
 from muntin.spark.progress import Progress
 from muntin.spark.results import Results
-from muntin.spark.running import RunningJob, Trigger, start_query
+from muntin.spark.running import AS_SOON_AS_POSSIBLE, RunningJob, Trigger, start_query
 from muntin.spark.session import check_session, session
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.memory import MemorySink
@@ -141,7 +141,7 @@ class Engine:
         self,
         *sinks: Sink,
         checkpoint: Path | str | None = None,
-        trigger: Trigger = Trigger(),
+        trigger: Trigger = AS_SOON_AS_POSSIBLE,
         dead_letters: Path | str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:

@@ -15,7 +15,7 @@ from enum import Enum
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.spark.job import StreamJob
 from muntin.spark.progress import Progress
@@ -36,6 +36,9 @@ class Trigger:
 
     pace: Pace = Pace.CONTINUOUS
     every: str = ""
+
+
+AS_SOON_AS_POSSIBLE = Trigger()
 
 
 def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> StreamingQuery:

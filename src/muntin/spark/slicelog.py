@@ -154,7 +154,9 @@ class SliceLog:
         try:
             return sorted(EntryId.parse(path.name) for path in folder.iterdir() if not path.name.startswith("."))
         except ValueError as error:
-            raise CheckpointError("a checkpoint holds nothing but its own files", values=f"{folder}: {error}", way_out="remove it") from None
+            raise CheckpointError(
+                "a checkpoint holds nothing but its own files", values=f"{folder}: {error}", way_out="remove it"
+            ) from None
 
 
 def _without_blobs(header: dict[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,9 @@ class BlockColumn(RangeColumn):
 
     def _padded(self, state: State, added: int) -> State:
         blank = self._blank(state[0].shape[0] if state[0].ndim == 2 else 1, added)
-        return tuple(np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1) for lane, new in zip(state, blank, strict=True))
+        return tuple(
+            np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1) for lane, new in zip(state, blank, strict=True)
+        )
 
     def _blank(self, rows: int, groups: int | None = None) -> State:
         width = self.state[0].shape[1] if groups is None else groups

@@ -26,7 +26,8 @@ def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow)
     low[1:] = np.maximum(low[1:], np.maximum.accumulate(high)[:-1] + 1) if len(low) else low[1:]
     counts = np.maximum(high - low + 1, 0)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.repeat(low, counts) + offsets
+    ids: Array = np.repeat(low, counts) + offsets
+    return ids
 
 
 def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWindow, begun: bool) -> Array:

@@ -47,3 +47,6 @@ class PrefixColumn(RangeColumn):
 
     def cells(self) -> State:
         return self.partial.uncombine(tuple(view[1:] for view in self.state), tuple(view[:-1] for view in self.state))
+
+    def forget(self, punctuation: int) -> None:
+        """Running totals hold nothing but what slices in hand need."""

@@ -77,5 +77,6 @@ class RangeColumn(ABC):
     def cells(self) -> State:
         """The states cell by cell, slices × groups: what a snapshot keeps."""
 
+    @abstractmethod
     def forget(self, punctuation: int) -> None:
         """No run that ends at or before the punctuation will be asked for again."""

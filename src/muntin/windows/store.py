@@ -55,7 +55,8 @@ class SliceStore:
 
     def _column(self, partial: Partial, types: Sequence[object]) -> RangeColumn:
         lanes = tuple(
-            LaneMatrix(lane, identity) for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True)  # type: ignore[arg-type]
+            LaneMatrix(lane, identity)
+            for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True)  # type: ignore[arg-type]
         )
         if isinstance(partial, Differential):
             return PrefixColumn(partial, lanes, self.work)

@@ -1,0 +1,123 @@
+"""Expressions as Spark Columns that never raise, with a second Column that says where they would have.
+
+In: a typed expression over the columns of a stream, and `resolve`, which gives the Column of a name.
+Out: `Compiled(value, failed)`: `value` is NULL where the expression failed; `failed` is true there and never NULL, and is None
+for an expression that cannot fail, which is most of them. Reason: one query's overflow must not fail the shared batch.
+Convention: only an argument that Spark's ANSI mode would have evaluated counts: after a NULL operand or a decided AND nothing fails.
+The session runs in UTC and in ANSI mode. No SQL text is built: names go through `resolve`, literals through `lit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import pyspark.sql.functions as F
+from pyspark.sql import Column
+from pyspark.sql import types as spark_types
+
+from muntin.errors import Refusal
+from muntin.expression import tree
+from muntin.expression.functions import FUNCTIONS
+from muntin.expression.signature import Evaluation, Function, LazyFunction, either, only_where
+from muntin.schema import OTHER, Kind, Type, decimal
+from muntin.timeline import instant_of
+
+_SPARK_TYPES: dict[Kind, spark_types.DataType] = {
+    Kind.BOOLEAN: spark_types.BooleanType(),
+    Kind.TINYINT: spark_types.ByteType(),
+    Kind.SMALLINT: spark_types.ShortType(),
+    Kind.INT: spark_types.IntegerType(),
+    Kind.BIGINT: spark_types.LongType(),
+    Kind.FLOAT: spark_types.FloatType(),
+    Kind.DOUBLE: spark_types.DoubleType(),
+    Kind.STRING: spark_types.StringType(),
+    Kind.DATE: spark_types.DateType(),
+    Kind.TIMESTAMP: spark_types.TimestampType(),
+    Kind.TIMESTAMP_NTZ: spark_types.TimestampNTZType(),
+    Kind.NULL: spark_types.NullType(),
+}
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A Column that never raises, and where it failed; None if it cannot."""
+
+    value: Column
+    failed: Column | None = None
+
+
+def spark_type(type_: Type) -> spark_types.DataType:
+    """The Spark type of one of ours. OTHER has none."""
+    if type_.kind is Kind.DECIMAL:
+        return spark_types.DecimalType(type_.precision, type_.scale)
+    if type_ == OTHER:
+        raise Refusal("a column used by a query has a scalar type", values=str(type_), way_out="leave the column out of the query")
+    return _SPARK_TYPES[type_.kind]
+
+
+def type_of_spark(data_type: spark_types.DataType) -> Type:
+    """Our type for one of Spark's; OTHER for arrays, maps, structs, binary, intervals and strings with a collation."""
+    if isinstance(data_type, spark_types.DecimalType):
+        return decimal(data_type.precision, data_type.scale)
+    return next((Type(kind) for kind, known in _SPARK_TYPES.items() if known == data_type), OTHER)
+
+
+def compile_column(expression: tree.Expression, resolve: Callable[[str], Column]) -> Compiled:
+    """The expression over rows of a stream. Aggregates, group keys and window bounds have no Column and are refused."""
+    if isinstance(expression, tree.Column):
+        return Compiled(resolve(expression.name))
+    if isinstance(expression, tree.Literal):
+        return Compiled(literal_column(expression))
+    if isinstance(expression, tree.Call):
+        return _compile_call(expression, resolve)
+    raise Refusal(
+        "an expression over rows stands on columns only",
+        values=str(expression),
+        way_out="use aggregates, group keys and window bounds in the select list or in HAVING",
+    )
+
+
+def literal_column(literal: tree.Literal) -> Column:
+    """A constant, exact to the last digit and of exactly its type."""
+    value = literal.value
+    if isinstance(value, datetime):  # `lit` of a datetime goes through the calendar of java.sql
+        column = F.timestamp_micros(F.lit(instant_of(value)).cast("bigint"))
+        return column if literal.type.kind is Kind.TIMESTAMP else column.cast(str(literal.type))
+    if isinstance(value, date):
+        return F.date_from_unix_date(F.lit(value.toordinal() - _EPOCH_DAY))
+    exact = literal.type.kind in (Kind.BOOLEAN, Kind.STRING, Kind.DOUBLE) and value is not None
+    return F.lit(value) if exact or literal.type.kind is Kind.NULL else F.lit(value).cast(str(literal.type))
+
+
+def _compile_call(call: tree.Call, resolve: Callable[[str], Column]) -> Compiled:
+    row = FUNCTIONS[call.function]
+    args = [compile_column(arg, resolve) for arg in call.args]
+    columns, failures = [arg.value for arg in args], [arg.failed for arg in args]
+    value = row.column(F, call, *columns)
+    if isinstance(row, Function) and row.evaluation is not Evaluation.ALL:
+        return Compiled(value, _failed(row, call, value, args))
+    if all(failure is None for failure in failures):
+        return Compiled(value)
+    failed = row.failed(F, columns, failures) if isinstance(row, LazyFunction) else either(*failures)
+    return Compiled(F.when(~failed, value), failed)  # it could make something of the NULL of an argument that failed
+
+
+def _failed(row: Function, call: tree.Call, value: Column, args: Sequence[Compiled]) -> Column | None:
+    """Where an evaluated argument failed, or the function itself, which needs all of them not to be NULL."""
+    columns = [arg.value for arg in args]
+    failure: Column | None = row.failure(F, call, value, *columns) if row.can_fail(call) else None
+    order = list(zip(call.args, args, strict=True))
+    if row.evaluation is Evaluation.RIGHT_TO_NULL:
+        order.reverse()
+    for expression, arg in reversed(order):
+        if failure is not None and _may_be_null(expression):
+            failure = only_where(arg.value.isNotNull(), failure)
+        failure = either(arg.failed, failure)
+    return failure
+
+
+def _may_be_null(expression: tree.Expression) -> bool:
+    return not isinstance(expression, tree.Literal) or expression.value is None

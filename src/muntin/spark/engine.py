@@ -125,10 +125,11 @@ class Engine:
         """Read everything there is, close every window, and return the results (or write them to the sinks)."""
         memory = MemorySink()
         targets = list(sinks) or [memory]
-        self._open(targets, uuid.uuid4().hex)
+        run = uuid.uuid4().hex
         jobs = {}
         with ExitStack() as stack:
             for sink in targets:
+                sink.open(run, self.queries)
                 stack.enter_context(sink)
             for name in self._used_streams():
                 letters = Path(dead_letters) / name if dead_letters else None
@@ -146,33 +147,27 @@ class Engine:
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:
         """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
-        names = self._used_streams()
-        checkpoints: dict[str, Checkpoint | None] = {}
-        queries = {}
-        jobs: dict[str, StreamJob] = {}
-        try:
-            for name in names:
-                folder = Path(checkpoint) / name if checkpoint else None
-                checkpoints[name] = Checkpoint(folder, self._fingerprint(name)) if folder else None
+        with ExitStack() as undo:
+            checkpoints = {name: self._checkpoint(name, checkpoint, undo) for name in self._used_streams()}
             run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
-            self._open(sinks, run)
-            for name in names:
+            for sink in sinks:
+                sink.open(run, self.queries)
+                undo.callback(sink.abandon)
+            jobs, queries = {}, {}
+            for name, held in checkpoints.items():
                 letters = Path(dead_letters) / name if dead_letters else None
-                job = StreamJob(self.streams[name], self.plan(name), sinks, checkpoints[name], letters, on_progress=on_progress)
-                jobs[name] = job
-                queries[name] = start_query(self._frame(name, bounded=False), job, trigger)
-        except BaseException:
-            for query in queries.values():
-                query.stop()
-            for held in checkpoints.values():
-                if held:
-                    held.close()
-            raise
+                jobs[name] = StreamJob(self.streams[name], self.plan(name), sinks, held, letters, on_progress=on_progress)
+                queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
+                undo.callback(queries[name].stop)
+            undo.pop_all()
         return RunningJob(jobs, queries, sinks)
 
-    def _open(self, sinks: Sequence[Sink], run: str) -> None:
-        for sink in sinks:
-            sink.open(run, self.queries)
+    def _checkpoint(self, name: str, directory: Path | str | None, undo: ExitStack) -> Checkpoint | None:
+        if directory is None:
+            return None
+        held = Checkpoint(Path(directory) / name, self._fingerprint(name))
+        undo.callback(held.close)
+        return held
 
     def _fingerprint(self, name: str) -> str:
         return fingerprint(self.streams[name], [query for query in self.queries if query.stream.lower() == name])

@@ -1,0 +1,100 @@
+"""Aggregations counted by the paper's definition, without a machine: rows into slices (partial), slices into windows (final).
+
+In: the windows of some queries and the span of the data. Out: how many slices hold rows, and how many aggregations of each kind.
+Convention: every slice in the span holds a row, as it does with 316 trades a second and edges on whole seconds; every window that
+meets the span and ends by `upto` counts, those that straddle its beginning or end with the slices they have inside.
+Paper: on-the-fly-sharing-2006, sections 3.1 and 6.2; each of its figures is an average over ten sets of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from muntin.demo.workloads import WindowedSum, workload_a
+from muntin.plan.shared import Sharing
+from muntin.plan.slices import SliceManager, Slicing
+from muntin.semantics import TimeWindow, extent, windows
+from muntin.spark.generator import SECONDS, START
+from muntin.timeline import END, SECOND, Interval, instant_of
+
+#: The hour of trades.
+SPAN = Interval(instant_of(START), instant_of(START) + SECONDS * SECOND)
+#: Sets of queries an average is taken over, as in the paper.
+SETS = 10
+
+
+@dataclass(frozen=True)
+class Aggregations:
+    """Slices that hold rows, and aggregations by the paper's definition. Averages over several sets are not whole."""
+
+    slices: float
+    partial: float
+    final: float
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """What the paper says of workload A at 256 queries, on its own machine and data."""
+
+    strategy: str
+    seconds: float
+    partial: int | None
+    final: int
+
+
+#: Section 6.2. The unshared paned strategy has no figure in the text, nor have smaller numbers of queries.
+PAPER_QUERIES = 256
+PAPER = (
+    PaperFigure("unshared paired", 50.48, 291_490_816, 6_813),
+    PaperFigure("shared paned", 6.90, None, 2_340_842),
+    PaperFigure("shared paired", 2.63, 1_138_636, 1_462_391),
+)
+
+
+def time_window(query: WindowedSum) -> TimeWindow:
+    return TimeWindow(range=query.range * SECOND, slide=query.slide * SECOND)
+
+
+def counted(queries: Sequence[WindowedSum], sharing: Sharing, slicing: Slicing, *, rows: int, upto: int = END) -> Aggregations:
+    """The aggregations of one set of queries."""
+    all_windows = [time_window(query) for query in queries]
+    families = [[window] for window in all_windows] if sharing is Sharing.UNSHARED else [all_windows]
+    slices = final = 0
+    for family in families:
+        starts = slice_starts(family, slicing)
+        slices += len(starts)
+        final += sum(slices_into_windows(window, starts, upto) for window in family)
+    return Aggregations(slices, rows * len(families), final)
+
+
+def slice_starts(family: Sequence[TimeWindow], slicing: Slicing) -> np.ndarray:
+    """The starts of the slices that meet the span; the first one may begin before it."""
+    edges = np.fromiter(SliceManager(family, slicing).edges(SPAN), dtype=np.int64)
+    begins_on_edge = len(edges) and edges[0] == SPAN.start
+    return edges if begins_on_edge else np.insert(edges, 0, SPAN.start)
+
+
+def slices_into_windows(window: TimeWindow, starts: np.ndarray, upto: int) -> int:
+    """Over all windows that meet the span and end by `upto`, the slices each is combined from."""
+    extents = [one for number in windows(SPAN, window) if (one := extent(number, window)).end <= upto]
+    first = np.searchsorted(starts, [max(one.start, SPAN.start) for one in extents])
+    last = np.searchsorted(starts, [one.end for one in extents])
+    return int((last - first).sum())
+
+
+def mean_counted(queries: int, sharing: Sharing, slicing: Slicing, *, rows: int, upto: int = END, sets: int = SETS) -> Aggregations:
+    """The average over several sets of queries."""
+    found = [counted(workload_a(queries, seed), sharing, slicing, rows=rows, upto=upto) for seed in range(1, sets + 1)]
+    return Aggregations(*(float(np.mean([getattr(one, name) for one in found])) for name in ("slices", "partial", "final")))
+
+
+def most_final(queries: int, *, sets: int = SETS) -> float:
+    """The final aggregations if every second were a slice: no slicing of windows on whole seconds can have more."""
+    starts = np.arange(SPAN.start, SPAN.end, SECOND)
+    found = [
+        sum(slices_into_windows(time_window(query), starts, END) for query in workload_a(queries, seed)) for seed in range(1, sets + 1)
+    ]
+    return float(np.mean(found))

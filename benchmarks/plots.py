@@ -1,0 +1,157 @@
+"""The plots: PNG to look at, SVG to print, one pair of files per page.
+
+In: outcomes. Out: `NAME.png` and `NAME.svg` in a directory. Convention: one colour per strategy or select list in all plots; hollow
+markers are multiplied, not measured; crosses are the paper's figures, from a machine of 2006.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from benchmarks.counting import PAPER, PAPER_QUERIES
+from benchmarks.long_windows import SteadyState
+from benchmarks.restart import RestartCurve
+from benchmarks.workload_a import PLAIN, SHARED, UNSHARED, WorkloadA
+
+COLOURS = {
+    PLAIN: "#444444",
+    "unshared paned": "#e69f00",
+    "unshared paired": "#d55e00",
+    "shared paned": "#56b4e9",
+    "shared paired": "#0072b2",
+}
+SELECT_COLOURS = ("#009e73", "#0072b2", "#d55e00", "#cc79a7", "#444444")
+STYLE: dict[Any, Any] = {
+    "font.size": 10,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "muntin",
+}
+
+
+def workload_a(outcome: WorkloadA, directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11, 5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        _times(left, outcome)
+        _aggregations(right, outcome)
+        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        _save(figure, directory, "workload-a")
+
+
+def _times(axes: Axes, outcome: WorkloadA) -> None:
+    counts = outcome.setup.queries
+    for name in (PLAIN, *UNSHARED, *SHARED):
+        timings = [next(one for one in outcome.timings if (one.strategy, one.queries) == (name, count)) for count in counts]
+        axes.plot(counts, [one.seconds for one in timings], color=COLOURS[name], label=name)
+        for one in timings:
+            axes.plot(one.queries, one.seconds, "o", color=COLOURS[name], markerfacecolor="white" if one.scaled else COLOURS[name])
+    axes.axhline(outcome.one_plain, color=COLOURS[PLAIN], linestyle=":", label="one plain Spark query")
+    if PAPER_QUERIES in counts:
+        for figure in PAPER:
+            axes.plot(PAPER_QUERIES, figure.seconds, "x", color=COLOURS[figure.strategy], markersize=9, markeredgewidth=2)
+        axes.plot([], [], "x", color="#888888", markeredgewidth=2, label="the paper's figures, 2006")
+    axes.plot([], [], "o", color="#888888", markerfacecolor="white", label="multiplied from fewer queries")
+    _log_axes(axes, counts, "seconds", f"{outcome.setup.rows:,} rows to all windows' results")
+
+
+def _aggregations(axes: Axes, outcome: WorkloadA) -> None:
+    counts = outcome.setup.queries
+    for name in SHARED:
+        work = {one.queries: one for one in outcome.work if one.strategy == name}
+        axes.plot(counts, [work[count].counted.final for count in counts], "o-", color=COLOURS[name])
+        axes.plot(counts, [work[count].performed for count in counts], "s--", color=COLOURS[name], markersize=4)
+    axes.axhline(outcome.setup.rows, color="#888888", linestyle=":")
+    if PAPER_QUERIES in counts:
+        for figure in PAPER[1:]:
+            axes.plot(PAPER_QUERIES, figure.final, "x", color=COLOURS[figure.strategy], markersize=9, markeredgewidth=2)
+    axes.plot([], [], "o-", color="#888888", label="slices into windows, by the paper's count")
+    axes.plot([], [], "s--", color="#888888", markersize=4, label="combines as performed")
+    axes.plot([], [], ":", color="#888888", label="rows into slices, shared")
+    axes.legend(frameon=False, loc="lower right")
+    _log_axes(axes, counts, "aggregations", "aggregations of the shared strategies")
+
+
+def _log_axes(axes: Axes, counts: Sequence[int], unit: str, title: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=20))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.set_xlabel("queries")
+    axes.set_ylabel(unit)
+    axes.set_title(title, fontsize=10)
+
+
+def short(value: float) -> str:
+    """A tick's number: `0.2`, `50`, `20 k`, `1 M`."""
+    scale, unit = (1e6, " M") if value >= 1e6 else (1e3, " k") if value >= 1e3 else (1, "")
+    return f"{value / scale:.10g}{unit}"
+
+
+def long_windows(found: Sequence[SteadyState], directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11, 4.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        selects = list(dict.fromkeys(one.case.select for one in found))
+        for select, colour, mark in zip(selects, SELECT_COLOURS, "osD^v", strict=False):
+            own = [one for one in found if one.case.select == select]
+            hours = [one.case.hours for one in own]
+            left.plot(hours, [one.nanoseconds_per_group for one in own], f"{mark}-", color=colour, label=select)
+            right.plot(hours, [one.bytes_per_cell for one in own], f"{mark}-", color=colour)
+            right.plot(hours, [8 * one.lanes for one in own], ":", color=colour)
+        right.plot([], [], ":", color="#888888", label="8 bytes per lane")
+        _range_axes(left, hours, "nanoseconds, mean", f"time per slide and group, {found[0].case.groups:,} groups")
+        _range_axes(right, hours, "bytes", "memory per slice and group, all lanes together")
+        handles = [*zip(*left.get_legend_handles_labels(), strict=True), *zip(*right.get_legend_handles_labels(), strict=True)]
+        figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=6, frameon=False)
+        _save(figure, directory, "long-windows")
+
+
+def _range_axes(axes: Axes, hours: Sequence[int], unit: str, title: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(hours, [f"{hour} h" for hour in hours])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("RANGE, SLIDE 1 minute")
+    axes.set_ylabel(unit)
+    axes.set_title(title, fontsize=10)
+
+
+def restart(curve: RestartCurve, directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.subplots()
+        batches, stops = [one.batch for one in curve.kept], [one.batch for one in curve.restarts]
+        lines = {
+            "all entries ever logged": ("#888888", [one.logged for one in curve.kept]),
+            "kept: snapshot and entries after it": ("#0072b2", [one.log + one.snapshot for one in curve.kept]),
+            "snapshot alone": ("#56b4e9", [one.snapshot for one in curve.kept]),
+        }
+        for label, (colour, sizes) in lines.items():
+            axes.plot(batches, [size / 2**20 for size in sizes], color=colour, label=label)
+        axes.plot(stops, [one.read / 2**20 for one in curve.restarts], "o", color="#d55e00", label="read at restart, measured")
+        axes.plot(stops, [one.needed / 2**20 for one in curve.restarts], "_", color="#009e73", markersize=14, label="the windows' state")
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("micro-batch")
+        axes.set_ylabel("MiB")
+        axes.set_title(f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch", fontsize=10)
+        axes.legend(frameon=False)
+        _save(figure, directory, "restart")
+
+
+def _save(figure: Figure, directory: Path, name: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    figure.savefig(directory / f"{name}.png", dpi=130)
+    figure.savefig(directory / f"{name}.svg", metadata={"Date": None})

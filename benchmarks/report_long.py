@@ -1,0 +1,149 @@
+"""The pages of long windows and of restarts: issue 2, Done-when 6, in figures.
+
+In: `SteadyState`s, a `RestartCurve`. Out: `Report`s. Convention: "does not grow" means at most half as much again over a RANGE
+24 times as long, which leaves room for the noise of the machine and the cache, and none for a cost proportional to RANGE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from benchmarks.long_windows import SteadyState, growth
+from benchmarks.report import Claim, Report, size, table, whole
+from benchmarks.restart import RestartCurve
+from muntin.spark.slicelog import SMALLEST_SNAPSHOT
+
+#: The most that a cost may be multiplied by from the shortest to the longest RANGE and still be called the same.
+SAME = 1.5
+
+TIME_NOTE = """\
+The longest slide is one in which a block of slices has become complete and its suffixes are built, once per block of half to a whole
+RANGE: it grows with RANGE, and the mean has its share of it."""
+MEMORY_NOTE = """\
+Cells are 8 bytes per lane, slice and group. Reserved: the matrices double when they are full. Blocks: suffixes of the blocks that windows
+start in, for floating sums and extrema only. Process: how much the resident memory grew."""
+
+
+def long_report(found: Sequence[SteadyState]) -> Report:
+    first, compared = found[0].case, sum(one.checked for one in found)
+    method = (
+        f"{first.groups:,} groups, SLIDE 1 minute, rows in order, all groups in every minute. Assembly alone, in a process of its own per "
+        f"line, fed with one minute of partials a step: the window is filled, checked, slid on {first.slides:,} times, each slide giving "
+        f"{first.groups:,} result rows as an Arrow table, and checked again ({whole(compared)} rows compared)."
+    )
+    return Report(
+        name="long-windows",
+        title="Long windows: what a slide costs as RANGE grows",
+        claims=long_claims(found),
+        body=[method, "## Time", time_table(found), TIME_NOTE, "## Memory", memory_table(found), MEMORY_NOTE],
+        raw=[asdict(one) for one in found],
+    )
+
+
+def long_claims(found: Sequence[SteadyState]) -> list[Claim]:
+    selects = list(dict.fromkeys(one.case.select for one in found))
+    grown = {select: growth(found, select) for select in selects}
+    heads = [one.overhead for one in found]
+    longest, shortest = max(one.case.hours for one in found), min(one.case.hours for one in found)
+    return [
+        Claim(
+            f"time per slide and group does not grow from RANGE {shortest} h to {longest} h",
+            max(grown.values()) <= SAME,
+            ", ".join(f"{select} {factor:.2f} ×" for select, factor in grown.items()),
+        ),
+        Claim(
+            "memory is proportional to slices × groups",
+            max(heads) <= SAME * min(heads),
+            f"{min(heads):.1f} to {max(heads):.1f} times 8 bytes per lane, slice and group",
+        ),
+    ]
+
+
+def time_table(found: Sequence[SteadyState]) -> str:
+    rows = [
+        [
+            one.case.select,
+            f"{one.case.hours} h",
+            f"{one.nanoseconds_per_group:,.0f} ns",
+            f"{one.mean * 1e3:.2f} ms",
+            f"{one.median * 1e3:.2f} ms",
+            f"{one.longest * 1e3:.1f} ms",
+            f"{one.combines:.2f}",
+        ]
+        for one in found
+    ]
+    return table(
+        ["select", "RANGE", "per slide and group", "per slide, mean", "median", "longest", "combines per slide and group"], rows, words=2
+    )
+
+
+def memory_table(found: Sequence[SteadyState]) -> str:
+    rows = [
+        [
+            one.case.select,
+            f"{one.case.hours} h",
+            whole(one.slices),
+            str(one.lanes),
+            size(one.cells),
+            size(one.reserved),
+            size(one.blocks),
+            f"{one.bytes_per_cell:.0f} B",
+            f"{one.overhead:.2f} ×",
+            f"{size(one.process)} (peak {size(one.peak)})",
+        ]
+        for one in found
+    ]
+    head = ["select", "RANGE", "slices", "lanes", "cells", "reserved", "blocks", "per slice and group", "÷ 8 B per lane", "process"]
+    return table(head, rows, words=2)
+
+
+def restart_report(curve: RestartCurve) -> Report:
+    setup = curve.setup
+    method = (
+        f"A streaming job over files, one minute of {setup.groups} groups a batch, RANGE {setup.minutes} min SLIDE 1 min, count, sum and "
+        f"max per group, with a checkpoint; stopped and started again {setup.restarts} times. All {whole(curve.checked)} result rows were "
+        f"compared with the minutes they stand for. Bytes read are those this process read while the job recovered."
+    )
+    rows = [
+        [
+            str(one.batch),
+            size(one.read),
+            size(one.needed),
+            size(curve.kept[one.batch - 1].logged),
+            str(curve.kept[one.batch - 1].entries),
+            f"{one.seconds * 1e3:.0f} ms",
+        ]
+        for one in curve.restarts
+    ]
+    return Report(
+        name="restart",
+        title=f"Restart: what is read after {setup.batches} batches",
+        claims=restart_claims(curve),
+        body=[
+            method,
+            table(["after batch", "read at restart", "the windows' state", "all entries ever logged", "entries kept", "recovery"], rows),
+        ],
+        raw=asdict(curve),
+    )
+
+
+def restart_claims(curve: RestartCurve) -> list[Claim]:
+    last, most = curve.restarts[-1], max(one.read for one in curve.restarts)
+    kept, bound = max(one.log + one.snapshot for one in curve.kept), most_to_read(curve)
+    read = (
+        f"{size(last.read)} at the end, {size(most)} at the most, of {size(curve.kept[-1].logged)} logged; the state is {size(last.needed)}"
+    )
+    return [
+        Claim("a restart reads what the windows need, not the history", most <= bound, read),
+        Claim(
+            "the log and its snapshot stay as short as the windows need", kept <= bound, f"{size(kept)} at the most, {size(bound)} allowed"
+        ),
+    ]
+
+
+def most_to_read(curve: RestartCurve) -> float:
+    """A snapshot of the state, entries of at most the same size again or of the smallest log worth a snapshot, and the latest entry."""
+    state = max(one.needed for one in curve.restarts)
+    entry = curve.kept[-1].logged / len(curve.kept)
+    return 1.05 * state + max(1.05 * state, SMALLEST_SNAPSHOT) + 2 * entry

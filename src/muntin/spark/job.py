@@ -22,8 +22,9 @@ from muntin.errors import CheckpointError
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.partials import BatchFacts, Rows, collect, span_of
+from muntin.spark.partials import BatchFacts, PartialAggregation, collect, span_of
 from muntin.spark.progress import Progress
+from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import Entry, Pin, SliceLog, Snapshot
 from muntin.timeline import END, Interval
@@ -62,6 +63,7 @@ class StreamJob:
 
     def __post_init__(self) -> None:
         self.assembly = Assembly(self.plan)
+        self.aggregations = [PartialAggregation(self.stream, grouping) for grouping in self.plan.groupings]
         self.disorder = Slack(self.stream.slack.micros)
         self.log = SliceLog(self.checkpoint.directory, self.plan) if self.checkpoint else None
         self.last = EntryId(-1)
@@ -130,7 +132,7 @@ class StreamJob:
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
         rows = Rows(frame, self.stream, self._limit())
-        partials, facts = collect(rows, self.plan.groupings, span_of(rows, self.plan.groupings))
+        partials, facts = collect(self.aggregations, rows, span_of(rows, self.plan.groupings))
         self._write_dead_letters(EntryId(0), rows, facts)
         self._finish(Entry(EntryId(0), partials, facts), final=True)
 
@@ -147,7 +149,7 @@ class StreamJob:
         logged = self.log.read(entry) if self.log else None
         if logged is None:
             rows = Rows(frame, self.stream, pin.limit)
-            partials, facts = collect(rows, self.plan.groupings, self._span)
+            partials, facts = collect(self.aggregations, rows, self._span)
             self._write_dead_letters(entry, rows, facts)
             logged = Entry(entry, partials, facts)
             if self.log:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from pyspark.sql import Column
@@ -40,21 +41,25 @@ def key_kind(slices: SliceManager) -> KeyKind:
 
 @dataclass(frozen=True)
 class SliceKey:
-    """How rows of a grouping find their slice. `span` is where the ring's rows are expected; others group by their own tick."""
+    """How rows of a grouping find their slice."""
 
     slices: SliceManager
-    span: Interval | None = None
 
-    def column(self, micros: Column) -> Column:
-        kind = key_kind(self.slices)
+    @cached_property
+    def kind(self) -> KeyKind:
+        return key_kind(self.slices)
+
+    def column(self, micros: Column, span: Interval | None) -> Column:
+        """An instant inside the row's slice; `span` is where rows are expected: outside it a ring leaves them their own tick."""
+        kind = self.kind
         if kind is KeyKind.FORMULA:
             edges = [floor_to(micros, one.period, one.phase) for one in self.slices.progressions]
             return edges[0] if len(edges) == 1 else F.greatest(*edges)
         tick = self.slices.tick
         at = floor_to(micros, tick.period, tick.phase)
-        if kind is KeyKind.TICK or self.span is None:
+        if kind is KeyKind.TICK or span is None:
             return at
-        return self._from_ring(at, self.span)
+        return self._from_ring(at, span)
 
     def _from_ring(self, at: Column, span: Interval) -> Column:
         """The ring holds, for a tick at its place, the tick itself and the start of its slice; a row of another tick keeps its own."""

@@ -1,0 +1,47 @@
+"""The rows of a batch, and which of them can be used.
+
+In: a batch's DataFrame, the stream it belongs to, the latest instant that is not too far ahead. Out: Columns, and the dead letters.
+Convention: Columns name what they stand on and are bound to no DataFrame, so that they are built once and serve every batch; the
+limit moves from batch to batch and is kept out of the generated code (`slicekey.moving`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from muntin.query.model import StreamDefinition
+from muntin.spark.slicekey import moving
+from muntin.spark.sources import CORRUPT
+
+
+def resolve(name: str) -> Column:
+    """The Column of a name, whatever characters it has."""
+    return F.col(f"`{name.replace('`', '``')}`")
+
+
+def micros_of(stream: StreamDefinition) -> Column:
+    """The windowing attribute as microseconds; a TIMESTAMP without zone is read as UTC, the session's zone."""
+    return F.unix_micros(resolve(stream.time).cast("timestamp"))
+
+
+@dataclass(frozen=True)
+class Rows:
+    frame: DataFrame
+    stream: StreamDefinition
+    limit: int
+
+    def good(self, micros: Column) -> Column:
+        """Not a dead letter. NULL time compares as NULL, which `coalesce` turns into false."""
+        timely = F.coalesce(micros <= moving(self.limit, micros), F.lit(False))
+        return timely & resolve(CORRUPT).isNull() if CORRUPT in self.frame.columns else timely
+
+    def dead_letters(self) -> DataFrame:
+        """The bad rows with the reason for each."""
+        micros = micros_of(self.stream)
+        reason = F.when(micros.isNull(), F.lit("no time")).otherwise(F.lit("time too far ahead"))
+        if CORRUPT in self.frame.columns:
+            reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
+        return self.frame.where(~self.good(micros)).withColumn("reason", reason)

@@ -92,7 +92,8 @@ def literal(value: Any, type_: Type) -> Sample:
 
 
 LITERALS = [
-    literal(True, BOOLEAN), literal(0, INT), literal(1, INT), literal(-2, INT), literal(100, INT), literal(7, SMALLINT), literal(3, TINYINT),
+    literal(True, BOOLEAN), literal(0, INT), literal(1, INT), literal(-2, INT), literal(100, INT), literal(7, SMALLINT),
+    literal(3, TINYINT),
     literal(2**40, BIGINT), literal(0.5, DOUBLE), literal(Decimal("1.5"), decimal(2, 1)),
     literal(Decimal("0.00"), decimal(2, 2)), literal("2026-02-28", STRING), literal("12", STRING), literal("a", STRING),
     literal(date(2026, 2, 28), DATE), literal(TIMES[2], TIMESTAMP), Sample(Literal(None, Type(Kind.NULL)), "NULL"),
@@ -200,7 +201,7 @@ OPERATIONS: list[tuple[Callable[..., Sample | None], list[Any]]] = [
 ]
 
 
-def sample(random: Random, depth: int) -> Sample:
+def random_sample(random: Random, depth: int) -> Sample:
     """A random expression at most so deep."""
     while depth > 0:
         build, takes = random.choice(OPERATIONS)
@@ -214,6 +215,6 @@ def argument(random: Random, wanted: Any, depth: int) -> Any:
     if isinstance(wanted, list):
         return random.choice(wanted)
     while True:
-        made = sample(random, depth + (wanted is CONDITION))
+        made = random_sample(random, depth + (wanted is CONDITION))
         if wanted is ANY or made.expression.type == BOOLEAN:
             return made

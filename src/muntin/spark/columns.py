@@ -65,14 +65,31 @@ def type_of_spark(data_type: spark_types.DataType) -> Type:
     return next((Type(kind) for kind, known in _SPARK_TYPES.items() if known == data_type), OTHER)
 
 
+@dataclass(frozen=True)
+class _Part:
+    """A part of an expression while it is built. `leaks` says that `value` may be something else than NULL where it failed."""
+
+    value: Column
+    failed: Column | None = None
+    leaks: bool = False
+
+
 def compile_column(expression: tree.Expression, resolve: Callable[[str], Column]) -> Compiled:
     """The expression over rows of a stream. Aggregates, group keys and window bounds have no Column and are refused."""
+    part = _compile(expression, resolve)
+    if part.leaks and part.failed is not None:  # masked once, at the root: masking every part would double the size at each level
+        return Compiled(F.when(~part.failed, part.value), part.failed)
+    return Compiled(part.value, part.failed)
+
+
+def _compile(expression: tree.Expression, resolve: Callable[[str], Column]) -> _Part:
     if isinstance(expression, tree.Column):
-        return Compiled(resolve(expression.name))
+        return _Part(resolve(expression.name))
     if isinstance(expression, tree.Literal):
-        return Compiled(literal_column(expression))
+        return _Part(literal_column(expression))
     if isinstance(expression, tree.Call):
-        return _compile_call(expression, resolve)
+        call = _right_deep(expression) if expression.function in ("and", "or") else expression
+        return _compile_call(call, [_compile(arg, resolve) for arg in call.args])
     raise Refusal(
         "an expression over rows stands on columns only",
         values=str(expression),
@@ -92,20 +109,19 @@ def literal_column(literal: tree.Literal) -> Column:
     return F.lit(value) if exact or literal.type.kind is Kind.NULL else F.lit(value).cast(str(literal.type))
 
 
-def _compile_call(call: tree.Call, resolve: Callable[[str], Column]) -> Compiled:
+def _compile_call(call: tree.Call, args: Sequence[_Part]) -> _Part:
     row = FUNCTIONS[call.function]
-    args = [compile_column(arg, resolve) for arg in call.args]
     columns, failures = [arg.value for arg in args], [arg.failed for arg in args]
     value = row.column(F, call, *columns)
     if isinstance(row, Function) and row.evaluation is not Evaluation.ALL:
-        return Compiled(value, _failed(row, call, value, args))
+        return _Part(value, _failed(row, call, value, args), any(arg.leaks for arg in args))
     if all(failure is None for failure in failures):
-        return Compiled(value)
+        return _Part(value)
     failed = row.failed(F, columns, failures) if isinstance(row, LazyFunction) else either(*failures)
-    return Compiled(F.when(~failed, value), failed)  # it could make something of the NULL of an argument that failed
+    return _Part(value, failed, leaks=True)  # it may make something of the NULL of an argument that failed
 
 
-def _failed(row: Function, call: tree.Call, value: Column, args: Sequence[Compiled]) -> Column | None:
+def _failed(row: Function, call: tree.Call, value: Column, args: Sequence[_Part]) -> Column | None:
     """Where an evaluated argument failed, or the function itself, which needs all of them not to be NULL."""
     columns = [arg.value for arg in args]
     failure: Column | None = row.failure(F, call, value, *columns) if row.can_fail(call) else None
@@ -113,11 +129,31 @@ def _failed(row: Function, call: tree.Call, value: Column, args: Sequence[Compil
     if row.evaluation is Evaluation.RIGHT_TO_NULL:
         order.reverse()
     for expression, arg in reversed(order):
-        if failure is not None and _may_be_null(expression):
-            failure = only_where(arg.value.isNotNull(), failure)
-        failure = either(arg.failed, failure)
+        failure = _failed_before(arg, failure) if _may_be_null(expression) else failure
     return failure
+
+
+def _failed_before(arg: _Part, later: Column | None) -> Column | None:
+    """Where `arg` failed or, where it is not NULL, what comes later.
+
+    The failure of `arg` stands in the ELSE branch, where Spark looks for no common subexpressions: a sum of 32 terms written
+    with OR ran out of memory in the code generator, since every partial sum is common to the sums above it.
+    """
+    if later is None or arg.failed is None:
+        return arg.failed if later is None else only_where(arg.value.isNotNull(), later)
+    if arg.leaks:
+        return arg.failed | (arg.value.isNotNull() & later)
+    return F.when(arg.value.isNotNull(), later).otherwise(arg.failed)
 
 
 def _may_be_null(expression: tree.Expression) -> bool:
     return not isinstance(expression, tree.Literal) or expression.value is None
+
+
+def _right_deep(call: tree.Call) -> tree.Call:
+    """(a AND b) AND c as a AND (b AND c): the same conditions in the same order, but the failures add up instead of multiplying."""
+    left, right = call.args
+    if isinstance(left, tree.Call) and left.function == call.function:
+        rest = tree.Call(call.function, (left.args[1], right), call.type)
+        return _right_deep(tree.Call(call.function, (left.args[0], rest), call.type))
+    return call

@@ -1,0 +1,223 @@
+"""Fragments on the fly: predicates taken apart, so that one search per expression tells a row's place against all of them.
+
+In: the predicates of many queries. Out: axes (an expression and the constants that cut its values), and for any cell, a position on
+each axis, which predicates hold there. Convention: a position counts the cuts a value has passed; two more positions stand for NULL
+and for an expression that failed. A predicate that cannot be taken apart is an axis of its own, cut at TRUE.
+Paper: on-the-fly-sharing-2006, section 4. There every predicate is evaluated on every row and the bitmap hashed; here a row costs one
+binary search per expression, and predicates are evaluated once per distinct cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any
+
+import numpy as np
+
+from muntin.aggregates.base import Array
+from muntin.expression.tree import Call, Expression, Literal
+from muntin.schema import BOOLEAN
+
+
+class Truth(IntEnum):
+    """What a predicate is on a row. A failed predicate stops its query."""
+
+    FALSE = 0
+    TRUE = 1
+    NULL = 2
+    FAILED = 3
+
+
+class Side(IntEnum):
+    BELOW = 0  # passed by values at or above the constant
+    ABOVE = 1  # passed by values above the constant
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A place between values of an expression, just below or just above a constant."""
+
+    value: Any
+    side: Side
+
+    def sort_key(self) -> tuple[Any, Side]:
+        return self.value, self.side
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Values between two cuts; None where there is no bound."""
+
+    low: Cut | None
+    high: Cut | None
+
+
+@dataclass(frozen=True)
+class Test:
+    """True for values of `expression` in one of the stretches; `null` is what it is for NULL."""
+
+    expression: Expression
+    stretches: tuple[Stretch, ...]
+    null: Truth = Truth.NULL
+
+
+@dataclass(frozen=True)
+class Constant:
+    truth: Truth
+
+
+class Connective(Enum):
+    AND = "and"
+    OR = "or"
+    NOT = "not"
+
+
+@dataclass(frozen=True)
+class Compound:
+    connective: Connective
+    parts: tuple[Predicate, ...]
+
+
+Predicate = Test | Constant | Compound
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
+
+
+def decomposed(expression: Expression) -> Predicate:
+    """A predicate as tests of expressions against constants, joined by AND, OR and NOT."""
+    match expression:
+        case Literal(value=value):
+            return Constant(Truth.NULL if value is None else Truth(int(bool(value))))
+        case Call(function="and" | "or" | "not" as name, args=args):
+            return Compound(Connective(name), tuple(map(decomposed, args)))
+        case Call(function="is_null", args=(inner,)):
+            return Test(inner, (), null=Truth.TRUE)
+        case Call(function=name, args=(left, Literal() as right)) if name in _MIRRORED and is_plain(right):
+            return compared(name, left, right.value)
+        case Call(function=name, args=(Literal() as left, right)) if name in _MIRRORED and is_plain(left):
+            return compared(_MIRRORED[name], right, left.value)
+        case Call(function="in", args=(inner, *items)) if all(isinstance(item, Literal) and is_plain(item) for item in items):
+            values = [item.value for item in items if isinstance(item, Literal)]
+            return Test(inner, tuple(exactly(value) for value in values))
+    return Test(expression, (Stretch(Cut(True, Side.BELOW), None),))
+
+
+def is_plain(literal: Literal) -> bool:
+    """Neither NULL nor NaN: a constant that values lie below, at or above."""
+    return literal.value is not None and literal.value == literal.value
+
+
+def exactly(value: Any) -> Stretch:
+    return Stretch(Cut(value, Side.BELOW), Cut(value, Side.ABOVE))
+
+
+def compared(operator: str, expression: Expression, value: Any) -> Test:
+    below, above = Cut(value, Side.BELOW), Cut(value, Side.ABOVE)
+    stretches = {
+        "<": (Stretch(None, below),),
+        "<=": (Stretch(None, above),),
+        ">": (Stretch(above, None),),
+        ">=": (Stretch(below, None),),
+        "=": (Stretch(below, above),),
+        "<=>": (Stretch(below, above),),
+        "<>": (Stretch(None, below), Stretch(above, None)),
+    }[operator]
+    return Test(expression, stretches, null=Truth.FALSE if operator == "<=>" else Truth.NULL)
+
+
+def tests_of(predicate: Predicate) -> Iterable[Test]:
+    if isinstance(predicate, Test):
+        yield predicate
+    elif isinstance(predicate, Compound):
+        for part in predicate.parts:
+            yield from tests_of(part)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An expression and the cuts that some predicate asks for, ascending."""
+
+    expression: Expression
+    cuts: tuple[Cut, ...]
+
+    @property
+    def null(self) -> int:
+        """The position of NULL; values have the positions before it."""
+        return len(self.cuts) + 1
+
+    @property
+    def failed(self) -> int:
+        return len(self.cuts) + 2
+
+    @property
+    def size(self) -> int:
+        return len(self.cuts) + 3
+
+    def position(self, value: Any) -> int:
+        """Where a value lies: the definition; Spark finds it by binary search."""
+        if value is None:
+            return self.null
+        if value != value:  # NaN is greater than every constant
+            return len(self.cuts)
+        return sum(1 for cut in self.cuts if (value > cut.value if cut.side is Side.ABOVE else value >= cut.value))
+
+    def __str__(self) -> str:
+        opaque = self.expression.type == BOOLEAN and len(self.cuts) <= 1
+        return f"{self.expression}" if opaque else f"{self.expression} cut by {len({cut.value for cut in self.cuts})} constants"
+
+
+def axes_of(predicates: Iterable[Predicate]) -> tuple[Axis, ...]:
+    """The axes of a set of predicates: each expression once, with every cut any of them asks for."""
+    cuts: dict[Expression, set[Cut]] = {}
+    for predicate in predicates:
+        for test in tests_of(predicate):
+            wanted = cuts.setdefault(test.expression, set())
+            wanted.update(cut for stretch in test.stretches for cut in (stretch.low, stretch.high) if cut is not None)
+    return tuple(Axis(expression, tuple(sorted(wanted, key=Cut.sort_key))) for expression, wanted in cuts.items())
+
+
+class Signatures:
+    """Which predicates hold in which cells, for cells given as positions on the axes: one array per axis."""
+
+    def __init__(self, axes: Iterable[Axis]) -> None:
+        self.axes = {axis.expression: axis for axis in axes}
+        self._ranks = {axis.expression: {cut: rank for rank, cut in enumerate(axis.cuts)} for axis in self.axes.values()}
+
+    def truths(self, predicate: Predicate, cells: Mapping[Expression, Array], count: int) -> Array:
+        """The truth of a predicate in each of `count` cells, by SQL's three values and Spark's order of evaluation."""
+        match predicate:
+            case Constant(truth=truth):
+                return np.full(count, truth, dtype=np.int8)
+            case Test():
+                return self._test(predicate, cells[predicate.expression])
+            case Compound(connective=Connective.NOT, parts=(part,)):
+                inner = self.truths(part, cells, count)
+                return np.where(inner <= Truth.TRUE, 1 - inner, inner).astype(np.int8)
+            case Compound(connective=connective, parts=(left, right)):
+                return joined(connective, self.truths(left, cells, count), self.truths(right, cells, count))
+        raise AssertionError(predicate)
+
+    def _test(self, test: Test, positions: Array) -> Array:
+        axis, ranks = self.axes[test.expression], self._ranks[test.expression]
+        held = np.zeros(len(positions), dtype=bool)
+        for stretch in test.stretches:
+            low = 0 if stretch.low is None else ranks[stretch.low] + 1
+            high = len(axis.cuts) if stretch.high is None else ranks[stretch.high]
+            held |= (positions >= low) & (positions <= high)
+        truth = held.astype(np.int8)
+        truth[positions == axis.null] = test.null
+        truth[positions == axis.failed] = Truth.FAILED
+        return truth
+
+
+def joined(connective: Connective, left: Array, right: Array) -> Array:
+    """AND or OR: the left side decides alone where it can, and then the right side cannot fail."""
+    decisive = Truth.FALSE if connective is Connective.AND else Truth.TRUE
+    neutral = Truth.TRUE if connective is Connective.AND else Truth.FALSE
+    both = np.where(left == neutral, right, np.where(right == neutral, left, Truth.NULL))
+    both = np.where((right == decisive) & (left != Truth.FAILED), decisive, both)
+    both = np.where(right == Truth.FAILED, Truth.FAILED, both)
+    both = np.where(left == Truth.FAILED, Truth.FAILED, both)
+    return np.where(left == decisive, decisive, both).astype(np.int8)

@@ -1,0 +1,92 @@
+"""Predicates taken apart: the truth of a cell is the truth of every row in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cases import COLUMNS, rows
+from muntin.errors import DataError
+from muntin.expression import functions
+from muntin.expression.tree import Expression, Literal
+from muntin.plan.fragments import Signatures, Truth, axes_of, decomposed
+from muntin.reference import value
+from muntin.schema import BOOLEAN, INT, STRING, decimal
+
+_n, _x, _lane, _seg, _money, _flag = (COLUMNS[name] for name in ("n", "x", "lane", "seg", "money", "flag"))
+_RATIO = functions.call("/", _x, _lane)
+_OPERATORS = st.sampled_from(["<", "<=", ">", ">=", "=", "<>", "<=>"])
+_PLACES = st.sampled_from(
+    [
+        (_n, st.integers(-5, 5).map(lambda number: Literal(number, INT))),
+        (_x, st.integers(-20, 20).map(lambda number: Literal(number, INT))),
+        (_lane, st.integers(-1, 3).map(lambda number: Literal(number, INT))),
+        (_seg, st.sampled_from(["", "a", "b", "ü"]).map(lambda text: Literal(text, STRING))),
+        (_money, st.integers(-9, 9).map(lambda number: Literal(number, decimal(1, 0)))),
+        (_RATIO, st.integers(-3, 3).map(lambda number: Literal(number, INT))),
+    ]
+)
+_comparisons = st.tuples(_OPERATORS, _PLACES, st.booleans()).flatmap(
+    lambda parts: parts[1][1].map(
+        lambda constant: functions.call(parts[0], *((parts[1][0], constant) if parts[2] else (constant, parts[1][0])))
+    )
+)
+_others = st.sampled_from(
+    [
+        functions.call("is_null", _x),
+        functions.call("in", _seg, Literal("a", STRING), Literal("ü", STRING)),
+        functions.call("between", _lane, Literal(0, INT), Literal(1, INT)),
+        functions.call("like", _seg, Literal("%a%", STRING)),
+        functions.call("=", _seg, Literal(None, STRING)),
+        functions.call("<", _x, _lane),
+        Literal(True, BOOLEAN),
+        _flag,
+    ]
+)
+predicates: st.SearchStrategy[Expression] = st.recursive(
+    _comparisons | _others,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["and", "or"]), inner, inner).map(lambda parts: functions.call(parts[0], parts[1], parts[2])),
+        inner.map(lambda part: functions.call("not", part)),
+    ),
+    max_leaves=6,
+)
+
+
+def truth_of(predicate: Expression, row: dict[str, Any]) -> Truth:
+    try:
+        held = value(predicate, row)
+    except DataError:
+        return Truth.FAILED
+    return Truth.NULL if held is None else Truth(int(held))
+
+
+def position_of(axis: Any, row: dict[str, Any]) -> int:
+    try:
+        found: int = axis.position(value(axis.expression, row))
+    except DataError:
+        found = axis.failed
+    return found
+
+
+@settings(max_examples=1000)
+@given(some=st.lists(predicates, min_size=1, max_size=4), some_rows=st.lists(rows, min_size=1, max_size=8))
+def test_the_signature_of_a_cell_is_the_truth_of_every_predicate_on_its_rows(
+    some: list[Expression], some_rows: list[dict[str, Any]]
+) -> None:
+    taken_apart = [decomposed(predicate) for predicate in some]
+    signatures = Signatures(axes_of(taken_apart))
+    cells = {expression: np.array([position_of(axis, row) for row in some_rows]) for expression, axis in signatures.axes.items()}
+    for predicate, parts in zip(some, taken_apart, strict=True):
+        truths = signatures.truths(parts, cells, len(some_rows))
+        assert [Truth(truth) for truth in truths] == [truth_of(predicate, row) for row in some_rows], str(predicate)
+
+
+def test_constants_of_many_predicates_cut_one_axis() -> None:
+    some = [functions.call(">", _n, Literal(number, INT)) for number in (5, 3, 5, 9)]
+    (axis,) = axes_of(map(decomposed, some))
+    assert [cut.value for cut in axis.cuts] == [3, 5, 9]
+    assert [axis.position(number) for number in (3, 4, 9, 10)] == [0, 1, 2, 3]

@@ -99,7 +99,7 @@ class GroupingWindows:
 
     def _close_piece(self, owner: Array, runs: Runs, failed: dict[int, int]) -> Iterator[ResultChunk]:
         if not len(self.store.groups):
-            self.store.groups.positions([], 0)  # EMIT EMPTY before the first row
+            self.store.groups.numbers([], 0)  # EMIT EMPTY before the first row
         combined = self._combined(owner, runs)
         for kin in self.kin:
             rows = np.nonzero(np.isin(owner, kin.members))[0]

@@ -1,11 +1,12 @@
-"""Groups by number: each distinct tuple of group values has a position, the column of its cells.
+"""Groups by number: each distinct tuple of group values has a number of its own.
 
-In: group columns as Arrow arrays. Out: positions, and the values back, in order. Convention: NULL is a group and NaN is one group,
-as in Spark; a query without GROUP BY has the one group `()`.
+In: group columns as Arrow arrays. Out: numbers, and the values back, in order. Convention: NULL is a group and NaN is one group,
+as in Spark; a query without GROUP BY has the one group `()`. Python sees each distinct group of a batch once, not each row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,37 +24,53 @@ def _values(column: pa.Array) -> list[Any]:
     return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
 
 
+def codes_of(columns: Sequence[pa.Array]) -> Array:
+    """A number per row, equal for rows of equal values."""
+    code: Array = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        encoded = column.dictionary_encode(null_encoding="encode")
+        part = encoded.indices.to_numpy().astype(np.int64)
+        code = np.unique(code * len(encoded.dictionary) + part, return_inverse=True)[1]
+    return code
+
+
 class GroupIndex:
-    """Positions of groups, given in order of first appearance."""
+    """Numbers of groups, given in order of first appearance."""
 
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
         self.types = types
-        self._positions: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {}
         self._order: Array | None = None
+        self._columns: list[pa.Array] | None = None
 
     def __len__(self) -> int:
-        return len(self._positions)
+        return len(self._numbers)
 
-    def positions(self, columns: list[pa.Array], rows: int) -> Array:
-        """The position of each row's group; unseen groups get the next ones."""
-        before = len(self._positions)
-        if self.types:
-            keys = zip(*map(_values, columns), strict=True)
-            found = [self._positions.setdefault(key, len(self._positions)) for key in keys]
+    def numbers(self, columns: Sequence[pa.Array], rows: int) -> Array:
+        """The number of each row's group; unseen groups get the next ones."""
+        before = len(self._numbers)
+        if self.types and rows:
+            _, firsts, code = np.unique(codes_of(columns), return_index=True, return_inverse=True)
+            distinct = [_values(column.take(pa.array(firsts))) for column in columns]
+            found = [self._numbers.setdefault(key, len(self._numbers)) for key in zip(*distinct, strict=True)]
+            numbers = np.array(found, dtype=np.int64)[code]
         else:
-            self._positions[()] = 0
-            found = [0] * rows
-        if len(self._positions) != before:
-            self._order = None
-        return np.array(found, dtype=np.int64)
+            numbers = np.zeros(rows, dtype=np.int64)
+            if not self.types:
+                self._numbers[()] = 0
+        if len(self._numbers) != before:
+            self._order = self._columns = None
+        return numbers
 
     def columns(self) -> list[pa.Array]:
-        """The group columns, one value per position."""
-        keys = list(self._positions)
-        return [pa.array([key[at] for key in keys], type=type) for at, type in enumerate(self.types)]
+        """The group columns, one value per number."""
+        if self._columns is None:
+            keys = list(self._numbers)
+            self._columns = [pa.array([key[at] for key in keys], type=type) for at, type in enumerate(self.types)]
+        return self._columns
 
     def order(self) -> Array:
-        """Positions sorted by group values, NULL first."""
+        """Numbers sorted by group values, NULL first."""
         if self._order is None:
             if self.types:
                 table = pa.table({str(at): column for at, column in enumerate(self.columns())})
@@ -63,8 +80,8 @@ class GroupIndex:
                 self._order = np.arange(len(self), dtype=np.int64)
         return self._order
 
-    def keep(self, groups: Array) -> None:
-        """Only these positions stay, renumbered in their order."""
-        keys = list(self._positions)
-        self._positions = {keys[group]: at for at, group in enumerate(groups)}
-        self._order = None
+    def keep(self, numbers: Array) -> None:
+        """Only these groups stay, renumbered in their order."""
+        keys = list(self._numbers)
+        self._numbers = {keys[number]: at for at, number in enumerate(numbers)}
+        self._order = self._columns = None

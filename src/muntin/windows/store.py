@@ -67,7 +67,7 @@ class SliceStore:
         if not len(partials):
             return
         starts = self.slices.slice_starts(partials.at)
-        groups = self.groups.positions(list(partials.keys), len(partials))
+        groups = self.groups.numbers(partials.keys, len(partials))
         self._make_room(np.unique(starts))
         slices = np.searchsorted(self.starts, starts)
         cell = slices * len(self.groups) + groups

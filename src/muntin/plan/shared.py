@@ -18,6 +18,7 @@ from muntin.aggregates.sums import Count
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, walk
+from muntin.plan.fragments import Axis, Predicate
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
 
@@ -55,6 +56,7 @@ class Grouping:
     columns: tuple[PartialColumn, ...]
     queries: tuple[Query, ...] = field(repr=False)
     slicing: Slicing
+    axes: tuple[Axis, ...] = ()
 
     def slice_manager(self) -> SliceManager:
         return SliceManager({query.window for query in self.queries}, self.slicing)
@@ -66,6 +68,7 @@ class QueryPlan:
 
     query: Query
     grouping: int
+    predicate: Predicate | None
     rows: int
     failures: int | None
     calls: Mapping[AggregateCall, tuple[Aggregate, tuple[int, ...]]]
@@ -131,7 +134,7 @@ def query_plan(query: Query, grouping: int, columns: dict[PartialColumn, int], a
         aggregate = aggregates[call.aggregate]
         placed = aggregate.partials(*(arg.type for arg in call.args))
         calls[call] = aggregate, tuple(position(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    return QueryPlan(query, grouping, rows, failures, calls)
+    return QueryPlan(query, grouping, None, rows, failures, calls)
 
 
 def fallible_parts(query: Query) -> tuple[Expression, ...]:

@@ -240,7 +240,7 @@ class StreamJob:
             dead_lettered=self.totals.dead,
             seconds=seconds,
             slices=sum(len(store.starts) for store in self.assembly.stores),
-            groups=sum(len(store.groups) for store in self.assembly.stores),
+            groups=sum(len(store.fragments.groups) for store in self.assembly.stores),
         )
 
 

@@ -127,8 +127,8 @@ class Assembly:
 
     @property
     def cells(self) -> int:
-        """Slices × groups in hand."""
-        return sum(len(store.starts) * len(store.groups) for store in self.stores)
+        """Slices × fragments in hand."""
+        return sum(len(store.starts) * len(store.fragments) for store in self.stores)
 
     def snapshot(self) -> list[Partials]:
         """The state as partials: absorbing them into a new assembly at this punctuation gives it back."""

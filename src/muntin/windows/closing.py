@@ -1,8 +1,8 @@
 """Closing the windows of one grouping: enumerate them, combine their runs of slices, lower the results.
 
 In: a slice store and the plans of its queries. Out: `ResultChunk`s. Convention: windows of all queries are put in one order, by
-end; a bounded number of windows × groups is in memory at once; each partial column is combined once per piece for every query
-that stands on it, and queries that select the same things are lowered together.
+end; a bounded number of windows × fragments is in memory at once; each partial column is combined once per piece for every query
+that stands on it, folded to groups by each query's predicate, and queries that select the same things are lowered together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.base import Array, State
+from muntin.aggregates.base import Array, Partial, State
 from muntin.errors import DataError
 from muntin.plan.shared import QueryPlan
 from muntin.windows.due import bounds, horizon, windows_closing, with_empty
@@ -21,7 +21,7 @@ from muntin.windows.ranges import Runs
 from muntin.windows.results import Failure, Rows, SelectList
 from muntin.windows.store import SliceStore
 
-#: Windows × groups combined at once.
+#: Windows × fragments combined at once.
 CELLS_AT_ONCE = 4_000_000
 
 
@@ -49,6 +49,8 @@ class GroupingWindows:
         self.store = store
         self.plans = list(plans)
         self.kin = self._kin()
+        self.predicates = list(dict.fromkeys(plan.predicate for plan in plans))
+        self.predicate_of = np.array([self.predicates.index(plan.predicate) for plan in plans], dtype=np.int64)
         self.begun: set[str] = set()
 
     def _kin(self) -> list[Kin]:
@@ -65,7 +67,7 @@ class GroupingWindows:
     def close(self, *, after: int, upto: int, latest: int, stopped: set[str]) -> Iterator[ResultChunk]:
         owner, start, end = self._closing(after, upto, latest, stopped)
         failed: dict[int, int] = {}
-        step = max(1, CELLS_AT_ONCE // max(1, len(self.store.groups)))
+        step = max(1, CELLS_AT_ONCE // max(1, len(self.store.fragments)))
         for piece in range(0, len(owner), step):
             part = slice(piece, piece + step)
             runs = self._runs(start[part], end[part])
@@ -98,8 +100,6 @@ class GroupingWindows:
         return Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end)
 
     def _close_piece(self, owner: Array, runs: Runs, failed: dict[int, int]) -> Iterator[ResultChunk]:
-        if not len(self.store.groups):
-            self.store.groups.numbers([], 0)  # EMIT EMPTY before the first row
         combined = self._combined(owner, runs)
         for kin in self.kin:
             rows = np.nonzero(np.isin(owner, kin.members))[0]
@@ -109,14 +109,28 @@ class GroupingWindows:
                 yield from self._close_kin(kin, owner[rows], runs.at(rows), states, failed)
 
     def _combined(self, owner: Array, runs: Runs) -> dict[int, tuple[State, Array]]:
-        """Each column's combined state for the windows whose queries use it, and where each window is in it."""
+        """Each column's state of windows × groups for the windows whose queries use it, and where each window is in it."""
         out: dict[int, tuple[State, Array]] = {}
         for at, column in enumerate(self.store.columns):
             users = [number for number, plan in enumerate(self.plans) if at in plan.columns]
             rows = np.nonzero(np.isin(owner, users))[0]
             place = np.full(len(owner), -1)
             place[rows] = np.arange(len(rows))
-            out[at] = (column.combine_runs(runs.at(rows), self.store.starts), place)
+            state = column.combine_runs(runs.at(rows), self.store.starts)
+            out[at] = (self._folded(column.partial, state, owner[rows]) if self.store.fragments.axes else state), place
+        return out
+
+    def _folded(self, partial: Partial, state: State, owner: Array) -> State:
+        """States of windows × fragments as states of windows × groups, each window by its own query's predicate."""
+        width = len(self.store.fragments.groups)
+        out = tuple(np.empty((len(owner), width), dtype=lane.dtype) for lane in state)
+        asked = self.predicate_of[owner]
+        for number in np.unique(asked):
+            rows = np.nonzero(asked == number)[0]
+            fold = self.store.fragments.fold(self.predicates[number])
+            self.store.work.combines += len(rows) * len(fold.fragments)
+            for lane, values in zip(out, fold.of(partial, tuple(lane[rows] for lane in state), width), strict=True):
+                lane[rows] = values
         return out
 
     @staticmethod
@@ -127,12 +141,12 @@ class GroupingWindows:
 
     def _close_kin(self, kin: Kin, owner: Array, runs: Runs, states: dict[int, State], failed: dict[int, int]) -> Iterator[ResultChunk]:
         plan = kin.select.plan
-        order = self.store.groups.order()
+        order = self.store.fragments.groups.order()
         counted = states[plan.rows][0][:, order] > 0
         if plan.query.emit_empty:
             counted = np.ones_like(counted)
         window, lane = np.nonzero(counted)
-        rows = Rows(window, order[lane], runs.start[window], runs.end[window], self.store.groups.columns())
+        rows = Rows(window, order[lane], runs.start[window], runs.end[window], self.store.fragments.groups.columns())
         table, kept, failures = kin.select.table(rows, states)
         errors = self._errors(plan, owner, runs, states, [(int(window[failure.row]), failure) for failure in failures])
         yield from self._by_query(owner, runs, table, window[kept], errors, failed)

@@ -39,7 +39,7 @@ class GroupIndex:
 
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
         self.types = types
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._numbers: dict[tuple[Any, ...], int] = {} if types else {(): 0}
         self._order: Array | None = None
         self._columns: list[pa.Array] | None = None
 
@@ -56,8 +56,6 @@ class GroupIndex:
             numbers = np.array(found, dtype=np.int64)[code]
         else:
             numbers = np.zeros(rows, dtype=np.int64)
-            if not self.types:
-                self._numbers[()] = 0
         if len(self._numbers) != before:
             self._order = self._columns = None
         return numbers
@@ -81,7 +79,9 @@ class GroupIndex:
         return self._order
 
     def keep(self, numbers: Array) -> None:
-        """Only these groups stay, renumbered in their order."""
+        """Only these groups stay, renumbered in their order; the one group of a query without GROUP BY always does."""
+        if not self.types:
+            return
         keys = list(self._numbers)
         self._numbers = {keys[number]: at for at, number in enumerate(numbers)}
         self._order = self._columns = None

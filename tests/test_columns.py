@@ -178,7 +178,7 @@ def test_functions_of_doubles_are_javas_but_for_the_last_bit(spark: SparkSession
     frame = spark.createDataFrame(rows, "x double, y double").coalesce(1)
     found = frame.select(compile_column(expression, F.col).value.alias("v")).toArrow().column("v").to_pylist()
     for (x, y), java in zip(rows, found, strict=True):
-        ours = evaluate(expression, Scope(columns={"x": x, "y": y}))
+        ours: Any = evaluate(expression, Scope(columns={"x": x, "y": y}))
         assert (ours is None) == (java is None), (x, y, ours, java)
         assert java is None or repr(ours) == repr(java) or math.isclose(ours, java, rel_tol=4e-16), (x, y, ours, java)
 
@@ -223,6 +223,17 @@ def test_long_chains_of_fallible_parts_stay_small_enough_to_run(spark: SparkSess
         condition = call("and", condition, call(">", call("/", call("+", A, Literal(n, BIGINT)), B), integer(1)))
     found = on_rows(spark, condition, {"a": BIGINT, "b": BIGINT}, (4, 2), (4, 0), (4, None), (MAX, 1))
     assert found == [True, "failed", None, "failed"]
+
+
+def test_constants_are_not_gathered_across_an_overflow(spark: SparkSession) -> None:
+    i, j, low = Column("i", INT), Column("j", INT), -(2**31)
+    types = {"i": INT, "j": INT}
+    total = call("+", call("+", i, integer(2**31 - 1)), integer(1))
+    assert on_rows(spark, total, types, (-5, 0), (-1, 0), (0, 0)) == [2**31 - 5, 2**31 - 1, "failed"]
+    both = call("+", call("+", i, integer(1)), call("+", j, integer(2)))
+    assert on_rows(spark, both, types, (low, -1), (low, -3), (low, -4)) == [low + 2, low, "failed"]
+    product = call("*", call("*", i, integer(2**16)), integer(2**16))
+    assert on_rows(spark, product, types, (0, 0), (1, 0)) == [0, "failed"]
 
 
 def test_spark_types_and_ours_correspond() -> None:

@@ -37,7 +37,7 @@ HIDING = ("BooleanSimplification", "NullPropagation", "SimplifyConditionals", "C
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=max(3, settings.default.max_examples // 16), phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=max(3, settings().max_examples // 16), phases=[Phase.explicit, Phase.generate])
 def test_types_values_and_failures_of_random_expressions_are_sparks(spark: SparkSession, seed: int) -> None:
     random = Random(seed)
     agree_with_spark(spark, [random_sample(random, 1 + n % 3) for n in range(80)])

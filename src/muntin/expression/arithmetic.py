@@ -173,9 +173,28 @@ def _column(plain: Operator, trying: str, can_fail: Callable[[Call], bool]) -> C
     return column
 
 
-def _summing(symbol: str, digits: Digits, trying: str, plain: Operator, exact: Operator) -> Function:
-    can_fail = _may_overflow(digits)
-    return Function(symbol, TWO, _typed(symbol, digits), _column(plain, trying, can_fail), _bound(symbol, plain, exact), can_fail)
+def _plus_column(functions: Any, call: Call, left: Any, right: Any) -> Any:
+    """A constant is negated and subtracted, to keep Spark from gathering constants: it does so in `try_add` too, and makes
+    (x + 2147483647) + 1 the sum of x and an overflow, which is NULL even where x is -5."""
+    if call.type.integral:
+        for constant, other in zip(call.args, (right, left), strict=True):
+            if isinstance(constant, Literal) and isinstance(constant.value, int) and constant.value > integral_bounds(call.type)[0]:
+                return functions.try_subtract(other, functions.lit(-constant.value).cast(str(call.type)))
+    return _column(operator.add, "try_add", _may_overflow(_sum_digits))(functions, call, left, right)
+
+
+def _times_column(functions: Any, call: Call, left: Any, right: Any) -> Any:
+    """A product in a product hides behind a difference with zero, for the same reason."""
+    if not call.type.integral:
+        return _column(operator.mul, "try_multiply", _may_overflow(_product_digits))(functions, call, left, right)
+    zero = functions.lit(0).cast(str(call.type))
+    nested = [isinstance(arg, Call) and arg.function == "*" for arg in call.args]
+    factors = zip((left, right), nested, strict=True)
+    return functions.try_multiply(*(functions.try_subtract(factor, zero) if hide else factor for factor, hide in factors))
+
+
+def _summing(symbol: str, digits: Digits, column: Callable[..., Any], plain: Operator, exact: Operator) -> Function:
+    return Function(symbol, TWO, _typed(symbol, digits), column, _bound(symbol, plain, exact), _may_overflow(digits))
 
 
 def _dividing(symbol: str, digits: Digits, typed: Typing, trying: str, plain: Operator, bind: Binding) -> Function:
@@ -185,9 +204,9 @@ def _dividing(symbol: str, digits: Digits, typed: Typing, trying: str, plain: Op
 
 
 ARITHMETIC: tuple[Function, ...] = (
-    _summing("+", _sum_digits, "try_add", operator.add, WIDE.add),
-    _summing("-", _sum_digits, "try_subtract", operator.sub, WIDE.subtract),
-    _summing("*", _product_digits, "try_multiply", operator.mul, PRODUCT.multiply),
+    _summing("+", _sum_digits, _plus_column, operator.add, WIDE.add),
+    _summing("-", _sum_digits, _column(operator.sub, "try_subtract", _may_overflow(_sum_digits)), operator.sub, WIDE.subtract),
+    _summing("*", _product_digits, _times_column, operator.mul, PRODUCT.multiply),
     _dividing("/", _quotient_digits, _typed_quotient, "try_divide", operator.truediv, _bound("/", operator.truediv, quotient)),
     _dividing("%", _remainder_digits, _typed_remainder, "try_mod", operator.mod, _bound("%", _remainder, WIDE.remainder)),
 )

@@ -2,8 +2,9 @@
 
 In: Python numbers. Out: the number a column of the type would hold, or a `DataError` where it holds none.
 Convention: decimals are rounded half up and carry exactly the scale of their type; a decimal zero has no sign.
-Texts of floats have the fewest digits that read back, as Java 19 and later write them; Java 17 writes one digit more for
-some doubles beyond 2^53 (3 in 1,000 of all bit patterns, none of 600,000 ordinary prices and products).
+Texts of floats, and so their casts to DECIMAL and `round`, have the fewest digits that read back, as Java 19 and later write
+them. Java 17 writes another last digit for some doubles beyond 2^53 and FLOATs beyond 2^24: for 3 in 1,000 of all bit patterns,
+for none of 600,000 ordinary prices and products.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def long_windows(found: Sequence[SteadyState], directory: Path) -> None:
             right.plot(hours, [one.bytes_per_cell for one in own], f"{mark}-", color=colour)
             right.plot(hours, [8 * one.lanes for one in own], ":", color=colour)
         right.plot([], [], ":", color="#888888", label="8 bytes per lane")
-        _range_axes(left, hours, "nanoseconds, mean", f"time per slide and group, {found[0].case.groups:,} groups")
+        _range_axes(left, hours, "nanoseconds of CPU time, mean", f"time per slide and group, {found[0].case.groups:,} groups")
         _range_axes(right, hours, "bytes", "memory per slice and group, all lanes together")
         handles = [*zip(*left.get_legend_handles_labels(), strict=True), *zip(*right.get_legend_handles_labels(), strict=True)]
         figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=6, frameon=False)

@@ -160,6 +160,21 @@ def test_times_are_read_by_one_grammar_and_what_depends_on_the_clock_or_zone_tab
     assert on_rows(spark, as_day, {"s": STRING}, *((written,) for written in days)) == list(days.values())
 
 
+@pytest.mark.parametrize("type_", [BOOLEAN, TINYINT, BIGINT, FLOAT, DOUBLE, decimal(5, 1), decimal(38, 2)])
+def test_texts_read_as_numbers_in_python_as_in_java(spark: SparkSession, type_: Type) -> None:
+    texts = [
+        "1", "+5", "-5", "5.", ".5", "1e2", "1E+3", "1e", "e1", "1_0", "", "  ", "٣", "\t7\n", "\x005\x01", "5\x7f", "\u00a05",
+        "--1", "+", "1 2",
+        "0x1F", "0x1p3", "1d", "1F", "1.5e3d", "inf", " Inf ", "+Infinity", "-infinity", "nan", "-nan", "-NaN", "1e400", "1e-400", "1e38",
+        "-0",
+        "128", "9223372036854775808", "-9223372036854775808", "1" * 39, "0e30", "0e40", "0.05", "9999.95", "16777217", "0.1", "1e-45",
+        "true", "T", " yes ", "No", "off",
+    ]  # fmt: skip
+    found = on_rows(spark, cast(Column("s", STRING), type_), {"s": STRING}, *((text,) for text in texts))
+    assert "failed" in found
+    assert len(set(map(str, found))) > 2
+
+
 def test_seconds_become_timestamps_in_the_years_1_to_9999_only(spark: SparkSession) -> None:
     first, last = -62_135_596_800, 253_402_300_799
     text = cast(cast(A, TIMESTAMP), STRING)

@@ -27,16 +27,12 @@ def _less_float(a: float, b: float) -> bool:
     return a < b or (b != b and a == a)
 
 
-def equality(type_fractional: bool) -> Comparison:
-    return _equal_floats if type_fractional else operator.eq
-
-
 def _less(call: Call) -> Comparison:
     return _less_float if call.args[0].type.fractional else operator.lt
 
 
 def _equal(call: Call) -> Comparison:
-    return equality(call.args[0].type.fractional)
+    return _equal_floats if call.args[0].type.fractional else operator.eq
 
 
 def _not_equal(call: Call) -> Comparison:

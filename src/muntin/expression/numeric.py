@@ -62,6 +62,8 @@ def fitted_integer(value: int, type_: Type, *found: object) -> int:
 
 def fitted_decimal(value: Decimal, type_: Type, *found: object) -> Decimal:
     """`value` rounded half up to the scale of `type_`; an error if it then has more digits than the type."""
+    if not value:
+        return Decimal((0, (0,), -type_.scale))
     if value.is_finite() and value.adjusted() <= type_.precision - type_.scale:
         rounded = value.quantize(Decimal((0, (1,), -type_.scale)), context=WIDE)
         if not rounded:

@@ -15,8 +15,8 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from muntin.expression.numeric import WIDE, float_text, nearest_float32
-from muntin.schema import Kind, Type
+from muntin.expression.numeric import float_text, nearest_float32
+from muntin.schema import MAX_PRECISION, Kind, Type
 
 _BLANK = r"[\x00-\x20\x7f]*"
 _END = r"(?![\s\S])"  # `$` would let a line break stand behind it
@@ -75,13 +75,12 @@ def _hexadecimal(text: str, type_: Type) -> float:
 
 
 def read_decimal(text: str) -> Decimal | None:
-    """An exact number, not yet rounded to a type. Java's exponents end at 2^31."""
+    """An exact number, not yet rounded to a type. Java's exponents end at 2^31, and Spark's decimals at 38 whole digits."""
     trimmed = text.strip(_CONTROL)
     if not _DECIMAL.fullmatch(trimmed):
         return None
-    exact = WIDE.create_decimal(trimmed) if len(trimmed) < 100 and "e" not in trimmed.lower() else Decimal(trimmed)
-    exponent = exact.as_tuple().exponent
-    return exact if isinstance(exponent, int) and abs(exponent) < 2**31 else None
+    exact = Decimal(trimmed)
+    return exact if not exact or -(2**31) < exact.adjusted() < MAX_PRECISION else None
 
 
 def read_date(text: str) -> date | None:

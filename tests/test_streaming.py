@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muntin import Engine, FileSink, Layout, MemorySink, Pace, Trigger
+from muntin import CallbackSink, Engine, FileSink, Layout, MemorySink, Pace, Trigger
 from muntin.errors import CheckpointError, MuntinError, SinkError
 
 if TYPE_CHECKING:
@@ -213,3 +213,28 @@ def test_after_many_batches_a_restart_reads_what_the_windows_need(
     run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint", final=True)
     run_now(engine_over(spark, clicks), tmp_path / "whole", tmp_path / "other", final=True)
     assert rows_of(tmp_path / "out", "by_user") == rows_of(tmp_path / "whole", "by_user")
+
+
+def test_a_streaming_dataframe_of_the_users_own_works_like_a_declared_stream(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 2, 28)
+    clicks.add_seconds(26, 41)
+    schema = "ts TIMESTAMP, user STRING, n BIGINT"
+    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(clicks.directory)).where("n > 0")
+    engine, memory = Engine(spark), MemorySink()
+    engine.stream("clicks", frame, time="ts", slack="5 seconds")
+    engine.add("SELECT count(*) AS c FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="c")
+    job = engine.start(memory, trigger=NOW)
+    job.wait()
+    assert [row["c"] for row in memory.table("c").to_pylist()] == [2, 2]
+    with pytest.raises(MuntinError, match="run\\(\\) takes static"):
+        engine.run()
+
+
+def test_a_callback_gets_every_entry_with_its_id(spark: SparkSession, clicks: Clicks) -> None:
+    clicks.add_seconds(1, 12)
+    clicks.add_seconds(25, 47)
+    seen: list[tuple[str, str, int]] = []
+    sink = CallbackSink(lambda entry, query, table: seen.append((str(entry), query, table.num_rows)))
+    job = engine_over(spark, clicks, slack="0 seconds").start(sink, trigger=NOW)
+    job.wait()
+    assert seen == [("00000000", "total", 1), ("00000001", "by_user", 2), ("00000001", "total", 3)]

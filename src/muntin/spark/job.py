@@ -132,7 +132,7 @@ class StreamJob:
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
         rows = Rows(frame, self.stream, self._limit())
-        partials, facts = collect(self.aggregations, rows, span_of(rows, self.plan.groupings))
+        partials, facts = collect(self.aggregations, rows, span_of(rows, self.aggregations))
         self._write_dead_letters(EntryId(0), rows, facts)
         self._finish(Entry(EntryId(0), partials, facts), final=True)
 

@@ -21,7 +21,7 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
 from muntin.spark.columns import Compiled, compile_column
 from muntin.spark.rows import Rows, micros_of, resolve
-from muntin.spark.slicekey import KeyKind, SliceKey, key_kind
+from muntin.spark.slicekey import KeyKind, SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.store import Partials
 
@@ -46,7 +46,7 @@ class PartialAggregation:
 
     @cached_property
     def key(self) -> SliceKey:
-        return SliceKey(self.grouping.slice_manager())
+        return SliceKey(self.grouping.slice_manager(), grouped=bool(self.grouping.keys))
 
     @cached_property
     def keys(self) -> list[Column]:
@@ -131,9 +131,9 @@ def collect(aggregations: Sequence[PartialAggregation], rows: Rows, span: Interv
     return [partials for partials, _ in found], found[0][1]
 
 
-def span_of(rows: Rows, groupings: Sequence[Grouping]) -> Interval | None:
+def span_of(rows: Rows, aggregations: Sequence[PartialAggregation]) -> Interval | None:
     """The span of bounded rows, found by a pass of its own, and only where a ring needs it."""
-    if not any(key_kind(grouping.slice_manager()) is KeyKind.RING for grouping in groupings):
+    if not any(aggregation.key.kind is KeyKind.RING for aggregation in aggregations):
         return None
     micros = micros_of(rows.stream)
     timed = F.when(rows.good(micros), micros)

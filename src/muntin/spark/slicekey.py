@@ -17,12 +17,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from muntin.plan.slices import SliceManager
-from muntin.timeline import Interval
+from muntin.timeline import SECOND, Interval
 
 #: Up to this many progressions, computing the latest edge costs less than looking it up.
 MOST_BY_FORMULA = 16
 #: Edges per tick from which grouping by tick alone is cheaper than finding the slice.
 DENSE = 0.5
+#: Without groups, ticks of this length are so few that merging them costs less than finding the slice of every row.
+COARSE = SECOND // 10
 #: Ticks a ring holds at the most.
 RING_TICKS = 200_000
 
@@ -33,8 +35,9 @@ class KeyKind(Enum):
     RING = "ring"
 
 
-def key_kind(slices: SliceManager) -> KeyKind:
-    if slices.edges_per(slices.tick.period) >= DENSE:
+def key_kind(slices: SliceManager, *, grouped: bool) -> KeyKind:
+    tick = slices.tick.period
+    if slices.edges_per(tick) >= DENSE or (tick >= COARSE and not grouped):
         return KeyKind.TICK
     return KeyKind.FORMULA if len(slices.progressions) <= MOST_BY_FORMULA else KeyKind.RING
 
@@ -44,10 +47,11 @@ class SliceKey:
     """How rows of a grouping find their slice."""
 
     slices: SliceManager
+    grouped: bool
 
     @cached_property
     def kind(self) -> KeyKind:
-        return key_kind(self.slices)
+        return key_kind(self.slices, grouped=self.grouped)
 
     def column(self, micros: Column, span: Interval | None) -> Column:
         """An instant inside the row's slice; `span` is where rows are expected: outside it a ring leaves them their own tick."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 ODD = [TimeWindow(range=10 * SECOND, slide=3_010_000)]
 MANY = [TimeWindow(range=(600 + 7 * at) * SECOND + 10_000 * at, slide=(300 + 13 * at) * SECOND + 10_000 * at) for at in range(12)]
 MINUTES = [TimeWindow(range=hours * 3600 * SECOND, slide=60 * SECOND) for hours in (1, 12, 24)]
+SPARSE = [TimeWindow(range=50 * SECOND, slide=300 * SECOND)]
 STARTS = [TimeWindow(range=50 * SECOND, slide=30 * SECOND, offset=-7 * SECOND, alignment=Alignment.STARTS)]
 
 
@@ -36,15 +37,15 @@ def instants(count: int = 500) -> np.ndarray:
         (ODD, False, KeyKind.FORMULA),
         (MANY, False, KeyKind.RING),
         (MINUTES, True, KeyKind.TICK),
-        (STARTS, True, KeyKind.FORMULA),
-        (STARTS, False, KeyKind.TICK),
+        (SPARSE, True, KeyKind.FORMULA),
+        (SPARSE, False, KeyKind.TICK),
     ],
 )
 def test_the_way_is_chosen_by_how_fine_ticks_are_and_how_many_progressions(windows: list[TimeWindow], grouped: bool, kind: KeyKind) -> None:
     assert key_kind(SliceManager(windows), grouped=grouped) is kind
 
 
-@pytest.mark.parametrize("windows", [ODD, MANY, MINUTES, STARTS])
+@pytest.mark.parametrize("windows", [ODD, MANY, MINUTES, STARTS, SPARSE])
 @pytest.mark.parametrize("span", [None, Interval(1_700_000_000 * SECOND, 1_700_001_800 * SECOND)])
 def test_every_row_gets_an_instant_of_its_own_slice(spark: SparkSession, windows: list[TimeWindow], span: Interval | None) -> None:
     slices, all_instants = SliceManager(windows), instants()

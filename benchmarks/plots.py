@@ -44,7 +44,7 @@ def workload_a(outcome: WorkloadA, directory: Path) -> None:
         left, right = figure.subplots(1, 2)
         _times(left, outcome)
         _aggregations(right, outcome)
-        figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+        _legend_below(figure, columns=4)
         _save(figure, directory, "workload-a")
 
 
@@ -77,7 +77,6 @@ def _aggregations(axes: Axes, outcome: WorkloadA) -> None:
     axes.plot([], [], "o-", color="#888888", label="slices into windows, by the paper's count")
     axes.plot([], [], "s--", color="#888888", markersize=4, label="combines as performed")
     axes.plot([], [], ":", color="#888888", label="rows into slices, shared")
-    axes.legend(frameon=False, loc="lower right")
     _log_axes(axes, counts, "aggregations", "aggregations of the shared strategies")
 
 
@@ -114,8 +113,7 @@ def long_windows(found: Sequence[SteadyState], directory: Path) -> None:
         right.plot([], [], ":", color="#888888", label="8 bytes per lane")
         _range_axes(left, hours, "nanoseconds of CPU time, mean", f"time per slide and group, {found[0].case.groups:,} groups")
         _range_axes(right, hours, "bytes", "memory per slice and group, all lanes together")
-        handles = [*zip(*left.get_legend_handles_labels(), strict=True), *zip(*right.get_legend_handles_labels(), strict=True)]
-        figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=6, frameon=False)
+        _legend_below(figure, columns=6)
         _save(figure, directory, "long-windows")
 
 
@@ -149,6 +147,13 @@ def restart(curve: RestartCurve, directory: Path) -> None:
         axes.set_title(f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch", fontsize=10)
         axes.legend(frameon=False)
         _save(figure, directory, "restart")
+
+
+def _legend_below(figure: Figure, *, columns: int) -> None:
+    """One legend for all panels."""
+    found = [pair for axes in figure.axes for pair in zip(*axes.get_legend_handles_labels(), strict=True)]
+    handles, labels = zip(*found, strict=True)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def _save(figure: Figure, directory: Path, name: str) -> None:

@@ -18,8 +18,8 @@ from muntin.spark.slicelog import SMALLEST_SNAPSHOT
 SAME = 1.5
 
 TIME_NOTE = """\
-The longest slide is one in which a block of slices has become complete and its suffixes are built, once per block of half to a whole
-RANGE: it grows with RANGE, and the mean has its share of it."""
+The longest slides are those in which a full matrix is moved, or the suffixes of a complete block are built: each once in half to a whole
+RANGE. They grow with RANGE, and the mean has its share of them; the median has none."""
 MEMORY_NOTE = """\
 Cells are 8 bytes per lane, slice and group. Reserved: the matrices double when they are full. Blocks: suffixes of the blocks that windows
 start in, for floating sums and extrema only. Process: how much the resident memory grew."""

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks import long_windows, plots, restart, workload_a
-from benchmarks.machine import BUSY, this_machine
+from benchmarks.machine import BUSY, Elsewhere, this_machine
 from benchmarks.report import Report
 from benchmarks.report_a import report as report_a
 from benchmarks.report_long import long_report, restart_report
@@ -67,8 +67,9 @@ def run(names: list[str], spark: SparkSession, setups: Setups, out: Path, consol
         machine = this_machine()
         if machine.busy:
             console.print(f"[yellow]load average {machine.load[0]:.1f} is above {BUSY}: read the ratios, not the times[/]")
+        others = Elsewhere()
         report = BENCHMARKS[name](spark, setups, out, console)
-        report.write(out, machine)
+        report.write(out, machine, others.cores())
         for claim in report.claims:
             console.print(
                 f"[{'green' if claim.holds else 'red'}]{'PASS' if claim.holds else 'FAIL'}[/] {claim.text}: {claim.figures}",

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 from muntin.demo.workloads import WindowedSum, workload_a
-from muntin.plan.shared import Sharing
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.semantics import TimeWindow, extent, windows
 from muntin.spark.generator import SECONDS, START
@@ -24,6 +24,13 @@ from muntin.timeline import END, SECOND, Interval, instant_of
 SPAN = Interval(instant_of(START), instant_of(START) + SECONDS * SECOND)
 #: Sets of queries an average is taken over, as in the paper.
 SETS = 10
+
+
+class Scheme(Enum):
+    """The paper's two ways to run many queries."""
+
+    UNSHARED = "unshared"  # each cuts the stream into slices of its own
+    SHARED = "shared"  # all stand on the same slices
 
 
 @dataclass(frozen=True)
@@ -58,10 +65,10 @@ def time_window(query: WindowedSum) -> TimeWindow:
     return TimeWindow(range=query.range * SECOND, slide=query.slide * SECOND)
 
 
-def counted(queries: Sequence[WindowedSum], sharing: Sharing, slicing: Slicing, *, rows: int, upto: int = END) -> Aggregations:
+def counted(queries: Sequence[WindowedSum], scheme: Scheme, slicing: Slicing, *, rows: int, upto: int = END) -> Aggregations:
     """The aggregations of one set of queries."""
     all_windows = [time_window(query) for query in queries]
-    families = [[window] for window in all_windows] if sharing is Sharing.UNSHARED else [all_windows]
+    families = [[window] for window in all_windows] if scheme is Scheme.UNSHARED else [all_windows]
     slices = final = 0
     for family in families:
         starts = slice_starts(family, slicing)
@@ -85,9 +92,9 @@ def slices_into_windows(window: TimeWindow, starts: np.ndarray, upto: int) -> in
     return int((last - first).sum())
 
 
-def mean_counted(queries: int, sharing: Sharing, slicing: Slicing, *, rows: int, upto: int = END, sets: int = SETS) -> Aggregations:
+def mean_counted(queries: int, scheme: Scheme, slicing: Slicing, *, rows: int, upto: int = END, sets: int = SETS) -> Aggregations:
     """The average over several sets of queries."""
-    found = [counted(workload_a(queries, seed), sharing, slicing, rows=rows, upto=upto) for seed in range(1, sets + 1)]
+    found = [counted(workload_a(queries, seed), scheme, slicing, rows=rows, upto=upto) for seed in range(1, sets + 1)]
     return Aggregations(*(float(np.mean([getattr(one, name) for one in found])) for name in ("slices", "partial", "final")))
 
 

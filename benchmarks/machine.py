@@ -1,7 +1,7 @@
 """The machine a number was measured on: without it a time says nothing.
 
-In: nothing. Out: a `Machine`, taken before the measurement starts, since the measurement itself raises the load.
-Convention: a load above the number of idle cores at the start means that other work ran beside the measurement.
+In: nothing. Out: a `Machine`, taken before the measurement starts, since the measurement itself raises the load; and `Elsewhere`, how much
+of the processor others had while it ran. Convention: both come from `/proc`; where there is none, numbers are zero.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ import os
 import platform
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-#: From this load average on, before the start, times are not to be relied upon.
+#: From this load average on, before the start, times are not to be relied upon; nor if others had this many cores while it ran.
 BUSY = 1.5
+SHARED = 0.3
 PACKAGES = ("pyspark", "numpy", "pyarrow")
 
 
@@ -43,12 +45,11 @@ class Machine:
         """For the head of a report."""
         packages = ", ".join(f"{name} {number}" for name, number in self.packages.items())
         load = ", ".join(f"{one:.2f}" for one in self.load)
-        warning = " (**other work ran on the machine: read the ratios, not the times**)" if self.busy else ""
         return [
             f"- {self.when}, commit {self.commit}",
             f"- {self.processor}, {self.cores} cores, {self.memory_gib:.0f} GiB, {self.system}",
             f"- Python {self.python}, Java {self.java}, {packages}",
-            f"- load average over 1, 5 and 15 minutes before the start: {load}{warning}",
+            f"- load average over 1, 5 and 15 minutes before the start: {load}",
         ]
 
 
@@ -65,6 +66,48 @@ def this_machine() -> Machine:
         commit=output("git", "describe", "--always", "--dirty", "--exclude=*"),
         load=os.getloadavg(),
     )
+
+
+class Elsewhere:
+    """How many cores the other processes of the machine had, on average, since this was made."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic(), cpu_seconds_of_all(), cpu_seconds_of_ours()
+
+    def cores(self) -> float:
+        wall, everybody, ours = self._began
+        used = (cpu_seconds_of_all() - everybody) - (cpu_seconds_of_ours() - ours)
+        return max(0.0, used / max(time.monotonic() - wall, 1e-9))
+
+
+def cpu_seconds_of_all() -> float:
+    """User, nice, system and interrupt time of all processes; a virtual machine's stolen time is others' too."""
+    described = Path("/proc/stat")
+    fields = [int(field) for field in described.read_text().split("\n", 1)[0].split()[1:9]] if described.exists() else [0] * 8
+    idle, waiting = fields[3:5]
+    return (sum(fields) - idle - waiting) / os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds_of_ours() -> float:
+    """Of this process and those it started, the JVM among them, ended ones included."""
+    return sum(_cpu_ticks(process) for process in _family("self")) / os.sysconf("SC_CLK_TCK")
+
+
+def _family(process: str) -> list[str]:
+    """The process and all that descend from it."""
+    try:
+        children = [child for task in Path(f"/proc/{process}/task").iterdir() for child in (task / "children").read_text().split()]
+    except OSError:
+        return []  # it ended meanwhile
+    return [process, *(one for child in children for one in _family(child))]
+
+
+def _cpu_ticks(process: str) -> int:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15]))  # utime, stime, and those of children that have ended
 
 
 def processor() -> str:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import Machine
+from benchmarks.machine import SHARED, Machine
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,23 @@ class Report:
     body: Sequence[str]
     raw: Any
 
-    def markdown(self, machine: Machine) -> str:
-        head = [f"# {self.title}", "\n".join(machine.lines()), f"Made by `python -m benchmarks {self.name.replace('-', '_')}`."]
+    def markdown(self, machine: Machine, elsewhere: float) -> str:
+        shared = " (**read the ratios, not the times**)" if elsewhere > SHARED or machine.busy else ""
+        others = f"- other processes had {elsewhere:.2f} of the {machine.cores} cores on average while it ran{shared}"
+        head = [f"# {self.title}", "\n".join([*machine.lines(), others]), f"Made by `python -m benchmarks {self.name.replace('-', '_')}`."]
         claims = "\n".join(f"- {claim}" for claim in self.claims)
         plot = f"![{self.title}]({self.name}.png)"
         files = f"The same as [SVG]({self.name}.svg); raw numbers in [{self.name}.json]({self.name}.json)."
         return "\n\n".join([*head, claims, plot, files, *self.body]) + "\n"
 
-    def write(self, directory: Path, machine: Machine) -> None:
+    def write(self, directory: Path, machine: Machine, elsewhere: float) -> None:
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / f"{self.name}.md").write_text(self.markdown(machine))
-        raw = {"machine": asdict(machine), "claims": [asdict(claim) for claim in self.claims], "outcome": self.raw}
+        (directory / f"{self.name}.md").write_text(self.markdown(machine, elsewhere))
+        raw = {
+            "machine": asdict(machine) | {"elsewhere": elsewhere},
+            "claims": [asdict(claim) for claim in self.claims],
+            "outcome": self.raw,
+        }
         (directory / f"{self.name}.json").write_text(json.dumps(raw, indent=1) + "\n")
 
 

@@ -21,16 +21,16 @@ from pyspark.sql import functions as F
 from rich.console import Console
 
 from benchmarks.answers import check_all_same
-from benchmarks.counting import Aggregations
+from benchmarks.counting import Aggregations, Scheme
 from benchmarks.measuring import Task, Tick, Times, interleaved, progress
 from muntin import Engine, Results, Sharing, Slicing
 from muntin.demo.workloads import WindowedSum, workload_a
 from muntin.spark.generator import ROWS, trades
 
 PLAIN = "plain Spark"
-STRATEGIES = {f"{sharing.value} {slicing.value}": (sharing, slicing) for sharing in Sharing for slicing in Slicing}
-SHARED = [name for name, (sharing, _) in STRATEGIES.items() if sharing is Sharing.SHARED]
-UNSHARED = [name for name, (sharing, _) in STRATEGIES.items() if sharing is Sharing.UNSHARED]
+STRATEGIES = {f"{scheme.value} {slicing.value}": (scheme, slicing) for scheme in Scheme for slicing in Slicing}
+SHARED = [name for name, (scheme, _) in STRATEGIES.items() if scheme is Scheme.SHARED]
+UNSHARED = [name for name, (scheme, _) in STRATEGIES.items() if scheme is Scheme.UNSHARED]
 
 
 @dataclass(frozen=True)
@@ -99,8 +99,10 @@ class Contest:
             self.frame.cache().count()
 
     def engine(self, strategy: str, queries: int) -> Engine:
-        sharing, slicing = STRATEGIES[strategy]
-        engine = Engine(self.spark, sharing=sharing, slicing=slicing)
+        """Shared is what an engine does if nothing else is asked for."""
+        scheme, slicing = STRATEGIES[strategy]
+        unshared = {"sharing": Sharing.UNSHARED} if scheme is Scheme.UNSHARED else {}
+        engine = Engine(self.spark, slicing=slicing, **unshared)
         engine.stream("trades", self.frame, time="ts")
         for query in self.all_queries[:queries]:
             engine.add(query.select, name=query.name)

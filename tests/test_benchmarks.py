@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no install
 from benchmarks import __main__ as command
 from benchmarks import long_windows, restart, workload_a
 from benchmarks.answers import WrongAnswer, check_same
-from benchmarks.counting import counted
+from benchmarks.counting import Scheme, counted
 
-from muntin import Sharing, Slicing
+from muntin import Slicing
 from muntin.demo.workloads import workload_a as workload_a_queries
 
 if TYPE_CHECKING:
@@ -52,11 +52,13 @@ def test_workload_a_checks_every_strategy_before_it_times_it(spark: SparkSession
     assert {one["strategy"] for one in outcome["timings"]} == {workload_a.PLAIN, *workload_a.STRATEGIES}
     assert {one["strategy"] for one in outcome["timings"] if one["scaled"]} == {workload_a.PLAIN, *workload_a.UNSHARED}
     for work in outcome["work"]:
-        sharing, slicing = workload_a.STRATEGIES[work["strategy"]]
-        by_definition = counted(workload_a_queries(work["queries"]), sharing, slicing, rows=ROWS)
+        scheme, slicing = workload_a.STRATEGIES[work["strategy"]]
+        by_definition = counted(workload_a_queries(work["queries"]), scheme, slicing, rows=ROWS)
         assert (work["counted"]["slices"], work["counted"]["final"]) == (by_definition.slices, by_definition.final)
         assert work["counted"]["partial"] == by_definition.partial
     assert "load average" in page
+    assert "other processes had" in page
+    assert 0 <= raw["machine"]["elsewhere"] <= raw["machine"]["cores"]
 
 
 def test_long_windows_are_checked_when_full_and_after_the_last_slide(spark: SparkSession, tmp_path: Path) -> None:
@@ -99,5 +101,5 @@ def test_a_wrong_window_of_a_long_run_stops_it() -> None:
 @pytest.mark.parametrize("slicing", list(Slicing))
 def test_sharing_never_makes_more_partial_aggregations_than_rows(slicing: Slicing) -> None:
     queries = workload_a_queries(16)
-    assert counted(queries, Sharing.SHARED, slicing, rows=ROWS).partial == ROWS
-    assert counted(queries, Sharing.UNSHARED, slicing, rows=ROWS).partial == 16 * ROWS
+    assert counted(queries, Scheme.SHARED, slicing, rows=ROWS).partial == ROWS
+    assert counted(queries, Scheme.UNSHARED, slicing, rows=ROWS).partial == 16 * ROWS

@@ -14,17 +14,17 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
-from muntin.columnar import arrow_type
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
+from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.reference import value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
 from muntin.semantics import Alignment, TimeWindow
 from muntin.timeline import datetime_of, instant_of
-from muntin.windows.store import Partials
+from muntin.windows.store import Partials, key_types
 from rowfunctions import RowFunctions, Values
 
 MONEY = decimal(12, 2)
@@ -135,11 +135,28 @@ def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Part
     tick = grouping.slice_manager().tick
     shards: dict[Any, list[dict[str, Any]]] = {}
     for row in batch:
-        key = (tick.floor(instant_of(row["ts"])), *(value(part, row) for part in grouping.keys))
+        cell = [cell_of(row, grouping.axes)] if grouping.axes else []
+        key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
         shards.setdefault(key, []).append(row)
-    keys = tuple(pa.array([key[1 + at] for key in shards], type=arrow_type(part.type)) for at, part in enumerate(grouping.keys))
+    keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(key_types(grouping)))
     states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
+
+
+def cell_of(row: dict[str, Any], axes: Sequence[Axis]) -> int:
+    """The row's position on every axis as one number, the first axis least significant."""
+    cell, stride = 0, 1
+    for axis in axes:
+        cell += position_of(axis, row) * stride
+        stride *= axis.size
+    return cell
+
+
+def position_of(axis: Axis, row: dict[str, Any]) -> int:
+    try:
+        return axis.position(value(axis.expression, row))
+    except DataError:
+        return axis.failed
 
 
 def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa.Array]:

@@ -115,9 +115,13 @@ def test_random_queries_equal_the_reference_and_sparks_own_windows(spark: SparkS
     rows = some_rows(chance, 400)
     frame = spark.createDataFrame(rows, SCHEMA).repartition(3).cache()
     frame.createOrReplaceTempView("rows_of_test")
-    engine = Engine(spark, sharing=[Sharing.SHARED, Sharing.SHARED, Sharing.UNSHARED][seed % 3], slicing=list(Slicing)[seed % 2])
+    engine = Engine(
+        spark,
+        sharing=[Sharing.SHARDS, Sharing.SLICES, Sharing.UNSHARED, Sharing.AUTOMATIC, Sharing.FRAGMENTS][seed % 5],
+        slicing=list(Slicing)[seed % 2],
+    )
     engine.stream("s", frame, time="ts")
-    texts = {f"q{at}": some_query(chance) for at in range(QUERIES_PER_RUN if engine.sharing is Sharing.SHARED else 8)}
+    texts = {f"q{at}": some_query(chance) for at in range(QUERIES_PER_RUN if engine.sharing is not Sharing.UNSHARED else 8)}
     for name, text in texts.items():
         engine.add(text, name=name)
     results = engine.run()

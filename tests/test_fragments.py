@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import COLUMNS, rows
+from cases import COLUMNS, position_of, rows
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import Expression, Literal
@@ -62,14 +62,6 @@ def truth_of(predicate: Expression, row: dict[str, Any]) -> Truth:
     except DataError:
         return Truth.FAILED
     return Truth.NULL if held is None else Truth(int(held))
-
-
-def position_of(axis: Any, row: dict[str, Any]) -> int:
-    try:
-        found: int = axis.position(value(axis.expression, row))
-    except DataError:
-        found = axis.failed
-    return found
 
 
 @settings(max_examples=1000)

@@ -17,7 +17,8 @@ from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Differential
 from muntin.columnar import to_arrow
 from muntin.expression.tree import AggregateCall
-from muntin.plan.shared import PartialColumn, SharedPlan, Sharing, shared_plan
+from muntin.plan.divide import Sharing
+from muntin.plan.shared import PartialColumn, SharedPlan, shared_plan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
 from muntin.semantics import TimeWindow, extent, wids

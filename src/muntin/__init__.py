@@ -17,7 +17,7 @@ from __future__ import annotations
 from muntin.aggregates.base import Aggregate, Differential, LaneType, Lowered, Partial
 from muntin.aggregates.own import Part, own_aggregate
 from muntin.errors import MuntinError
-from muntin.plan.shared import Sharing
+from muntin.plan.divide import Sharing
 from muntin.plan.slices import Slicing
 from muntin.spark.engine import Engine
 from muntin.spark.results import Results

@@ -1,31 +1,27 @@
 """The shared plan: which partial columns are computed once, grouped how, and which query stands on which.
 
 In: checked queries, a slicing and a sharing. Out: a `SharedPlan` of groupings and query plans.
-Convention: a grouping is one Spark aggregation, keyed by slice and group columns; a partial column is stored once per grouping,
-however many aggregates of however many queries stand on it. Queries with equal predicates share their columns; a different
-predicate has conditional columns of its own.
-Papers: panes-2005, section 3.1 (PLQ and WLQ); on-the-fly-sharing-2006, section 3.2.
+Convention: a grouping is one Spark aggregation, keyed by slice, cell and group columns; a partial column is stored once per grouping,
+however many aggregates of however many queries stand on it. How predicates are shared is `divide`'s to say.
+Papers: panes-2005, section 3.1 (PLQ and WLQ); on-the-fly-sharing-2006, sections 3.2, 4 and 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 
 from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, walk
-from muntin.plan.fragments import Axis, Predicate
+from muntin.plan.divide import Division, Load, Sharing, divisions
+from muntin.plan.fragments import Axis, Predicate, decomposed
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
 
-
-class Sharing(Enum):
-    UNSHARED = "unshared"  # a grouping per query
-    SHARED = "shared"  # a grouping per distinct GROUP BY
+FIRST_LOAD = Load()
 
 
 @dataclass(frozen=True)
@@ -96,51 +92,47 @@ def shared_plan(
     aggregates: Mapping[str, Aggregate],
     *,
     slicing: Slicing = Slicing.PAIRED,
-    sharing: Sharing = Sharing.SHARED,
+    sharing: Sharing = Sharing.AUTOMATIC,
+    load: Load = FIRST_LOAD,
 ) -> SharedPlan:
     """The plan for these queries over one stream."""
     groupings: list[Grouping] = []
     plans: list[QueryPlan] = []
-    for members in families(queries, sharing):
+    for division in divisions(queries, sharing, load):
         columns: dict[PartialColumn, int] = {}
-        for query in members:
-            plans.append(query_plan(query, len(groupings), columns, aggregates))
-        keys = tuple(group.expression for group in members[0].group_by)
-        groupings.append(Grouping(keys, tuple(columns), tuple(members), slicing))
+        for query in division.queries:
+            plans.append(query_plan(query, len(groupings), division, columns, aggregates))
+        keys = tuple(group.expression for group in division.queries[0].group_by)
+        groupings.append(Grouping(keys, tuple(columns), division.queries, slicing, division.axes))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing)
 
 
-def families(queries: Sequence[Query], sharing: Sharing) -> list[list[Query]]:
-    """Queries that go into one grouping: the same GROUP BY expressions, in the order the queries name them."""
-    if sharing is Sharing.UNSHARED:
-        return [[query] for query in queries]
-    together: dict[tuple[Expression, ...], list[Query]] = {}
-    for query in queries:
-        together.setdefault(tuple(group.expression for group in query.group_by), []).append(query)
-    return list(together.values())
-
-
-def query_plan(query: Query, grouping: int, columns: dict[PartialColumn, int], aggregates: Mapping[str, Aggregate]) -> QueryPlan:
-    """Find or add the columns of one query."""
+def query_plan(
+    query: Query, grouping: int, division: Division, columns: dict[PartialColumn, int], aggregates: Mapping[str, Aggregate]
+) -> QueryPlan:
+    """Find or add the columns of one query: over all rows where cells tell predicates apart, else over the rows that satisfy its own."""
+    by_cell = bool(division.axes)
+    where = None if by_cell else query.where
 
     def position(partial: Partial, args: tuple[Expression, ...]) -> int:
-        return columns.setdefault(PartialColumn(partial, args, query.where), len(columns))
+        return columns.setdefault(PartialColumn(partial, args, where), len(columns))
 
     rows = position(Count(), ())
-    fallible = fallible_parts(query)
+    fallible = fallible_parts(query, with_predicate=not by_cell)
     failures = position(Failures(), fallible) if fallible else None
     calls = {}
     for call in query.aggregate_calls:
         aggregate = aggregates[call.aggregate]
         placed = aggregate.partials(*(arg.type for arg in call.args))
         calls[call] = aggregate, tuple(position(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    return QueryPlan(query, grouping, None, rows, failures, calls)
+    predicate = decomposed(query.where) if by_cell and query.where is not None else None
+    return QueryPlan(query, grouping, predicate, rows, failures, calls)
 
 
-def fallible_parts(query: Query) -> tuple[Expression, ...]:
-    """The row-level expressions of a query that can fail on some row."""
+def fallible_parts(query: Query, *, with_predicate: bool) -> tuple[Expression, ...]:
+    """The row-level expressions of a query that can fail on some row; a predicate told apart by cells has a position for that."""
     parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
-    parts += [query.where] if query.where else []
+    parts += [query.where] if query.where and with_predicate else []
     return tuple(dict.fromkeys(part for part in parts if can_fail(part)))
 
 

@@ -1,4 +1,4 @@
-"""Partials as bytes: an Arrow stream whose columns are the instant, the group columns and every lane of every partial column.
+"""Partials as bytes: an Arrow stream whose columns are the instant, the cell and group columns and every lane of every partial column.
 
 In: `Partials` of a grouping. Out: bytes, and back. Convention: the same form for entries and snapshots; the schema's metadata says
 which partial each lane belongs to, so that a reader with nothing but Arrow understands the file.
@@ -14,7 +14,7 @@ import pyarrow as pa
 from muntin.aggregates.base import Array, LaneType
 from muntin.columnar import arrow_type, objects
 from muntin.plan.shared import Grouping, PartialColumn
-from muntin.windows.store import Partials
+from muntin.windows.store import Partials, key_types
 
 _ARROW = {LaneType.INT64: pa.int64(), LaneType.FLOAT64: pa.float64()}
 
@@ -26,7 +26,10 @@ def lane_types(column: PartialColumn) -> tuple[LaneType, ...]:
 def fields_of(grouping: Grouping) -> list[pa.Field]:
     """The columns of the stream, in order. A lane of objects holds values of the partial's first argument."""
     fields = [pa.field("at", pa.int64())]
-    fields += [pa.field(f"k{at}", arrow_type(key.type), metadata={"group": str(key)}) for at, key in enumerate(grouping.keys)]
+    names = ["cell"] * bool(grouping.axes) + [str(key) for key in grouping.keys]
+    fields += [
+        pa.field(f"k{at}", type, metadata={"key": name}) for at, (type, name) in enumerate(zip(key_types(grouping), names, strict=True))
+    ]
     for at, column in enumerate(grouping.columns):
         for number, lane in enumerate(lane_types(column)):
             kind = _ARROW[lane] if lane in _ARROW else arrow_type(column.args[0].type)
@@ -55,7 +58,7 @@ def decode_partials(buffer: pa.Buffer, grouping: Grouping) -> Partials:
         tuple(_from_arrow(table[f"p{at}_{number}"], lane) for number, lane in enumerate(lane_types(column)))
         for at, column in enumerate(grouping.columns)
     )
-    keys = tuple(_whole(table[f"k{at}"]) for at in range(len(grouping.keys)))
+    keys = tuple(_whole(table[f"k{at}"]) for at in range(len(key_types(grouping))))
     return Partials(_from_arrow(table["at"], LaneType.INT64), keys, states)
 
 

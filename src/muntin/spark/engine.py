@@ -17,8 +17,9 @@ from pyspark.sql import DataFrame, SparkSession
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Aggregate
 from muntin.errors import Refusal
+from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
-from muntin.plan.shared import SharedPlan, Sharing, shared_plan
+from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.plan.slices import Slicing
 from muntin.query.check import changed, check_pipeline
 from muntin.query.model import Query, StreamDefinition, TableDefinition
@@ -52,7 +53,7 @@ class Engine:
         spark: SparkSession | None = None,
         *,
         aggregates: Sequence[Aggregate] = (),
-        sharing: Sharing = Sharing.SHARED,
+        sharing: Sharing = Sharing.AUTOMATIC,
         slicing: Slicing = Slicing.PAIRED,
     ) -> None:
         self.spark = spark or session()

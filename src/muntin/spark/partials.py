@@ -19,6 +19,7 @@ from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
+from muntin.spark.cells import CellSearch
 from muntin.spark.columns import Compiled, compile_column
 from muntin.spark.rows import Rows, micros_of, resolve
 from muntin.spark.slicekey import KeyKind, SliceKey
@@ -49,9 +50,14 @@ class PartialAggregation:
         return SliceKey(self.grouping.slice_manager(), grouped=bool(self.grouping.keys))
 
     @cached_property
+    def cells(self) -> CellSearch:
+        return CellSearch(self.grouping.axes)
+
+    @cached_property
     def keys(self) -> list[Column]:
-        """The group columns; NULL for dead letters, which must not make groups of their own."""
-        keys = [compile_column(key, resolve).value for key in self.grouping.keys]
+        """The cell, where there are axes, and the group columns; NULL for dead letters, which must not make groups of their own."""
+        keys = [self.cells.cell(self.grouping.axes)] if self.grouping.axes else []
+        keys += [compile_column(key, resolve).value for key in self.grouping.keys]
         return [F.when(good(), key).alias(f"k{number}") for number, key in enumerate(keys)]
 
     @cached_property
@@ -68,7 +74,8 @@ class PartialAggregation:
         """Instant, group columns, rows, greatest time, then the partial columns."""
         micros = micros_of(self.stream)
         at = F.when(rows.good(micros), self.key.column(micros, span))
-        return rows.frame.withColumn(_AT, at).groupBy(F.col(_AT), *self.keys).agg(*self.aggregates)
+        frame = rows.frame.withColumn(_AT, at)
+        return (self.cells.positions(frame) if self.grouping.axes else frame).groupBy(F.col(_AT), *self.keys).agg(*self.aggregates)
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[Partials, BatchFacts]:
         table = self.frame(rows, span).toArrow()
@@ -84,7 +91,7 @@ class PartialAggregation:
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(at))))
             for at, column in enumerate(self.grouping.columns)
         )
-        keys = tuple(table[f"k{number}"].combine_chunks() for number in range(len(self.grouping.keys)))
+        keys = tuple(table[f"k{number}"].combine_chunks() for number in range(len(self.keys)))
         return Partials(integers(table[_AT], null=0), keys, states)
 
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from muntin.columnar import integers
 from muntin.errors import DataError
+from muntin.plan.fragments import Truth
 from muntin.plan.shared import SharedPlan
 from muntin.timeline import BEGINNING
 from muntin.windows.closing import GroupingWindows, ResultChunk
@@ -109,10 +111,13 @@ class Assembly:
         below = np.nonzero(arrived.at < self.punctuation)[0]
         if not len(below):
             return
-        starts = self.stores[grouping].slices.slice_starts(arrived.at[below])
+        store = self.stores[grouping]
+        starts = store.slices.slice_starts(arrived.at[below])
+        cells = integers(arrived.keys[0], null=0)[below] if store.fragments.axes else below
         for plan in self.plan.in_grouping(grouping):
             some, every = missed(starts, punctuation=self.punctuation, window=plan.query.window)
-            rows = arrived.states[plan.rows][0][below]
+            holds = store.fragments.truths(plan.predicate, cells) == Truth.TRUE
+            rows = np.where(holds, arrived.states[plan.rows][0][below], 0)
             self.counts[plan.query.name].late += int(rows[some].sum())
             self.counts[plan.query.name].dropped += int(rows[every].sum())
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from muntin.aggregates.base import Array, Partial, State
 from muntin.errors import DataError
+from muntin.plan.fragments import Truth
 from muntin.plan.shared import QueryPlan
 from muntin.windows.due import bounds, horizon, windows_closing, with_empty
 from muntin.windows.ranges import Runs
@@ -100,25 +101,44 @@ class GroupingWindows:
         return Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end)
 
     def _close_piece(self, owner: Array, runs: Runs, failed: dict[int, int]) -> Iterator[ResultChunk]:
-        combined = self._combined(owner, runs)
+        combined, broken = self._combined(owner, runs)
         for kin in self.kin:
             rows = np.nonzero(np.isin(owner, kin.members))[0]
             if len(rows):
                 rows = rows[np.argsort(owner[rows], kind="stable")]
                 states = {at: self._at(combined[at], rows) for at in kin.select.plan.columns}
-                yield from self._close_kin(kin, owner[rows], runs.at(rows), states, failed)
+                yield from self._close_kin(kin, owner[rows], runs.at(rows), states, broken[rows], failed)
 
-    def _combined(self, owner: Array, runs: Runs) -> dict[int, tuple[State, Array]]:
-        """Each column's state of windows × groups for the windows whose queries use it, and where each window is in it."""
+    def _combined(self, owner: Array, runs: Runs) -> tuple[dict[int, tuple[State, Array]], Array]:
+        """Each column's state of windows × groups for the windows whose queries use it, and where each window is in it.
+
+        Besides, for each window the rows on which its query's predicate failed, as far as cells tell them.
+        """
         out: dict[int, tuple[State, Array]] = {}
+        broken = np.zeros(len(owner), dtype=np.int64)
         for at, column in enumerate(self.store.columns):
             users = [number for number, plan in enumerate(self.plans) if at in plan.columns]
             rows = np.nonzero(np.isin(owner, users))[0]
             place = np.full(len(owner), -1)
             place[rows] = np.arange(len(rows))
             state = column.combine_runs(runs.at(rows), self.store.starts)
-            out[at] = (self._folded(column.partial, state, owner[rows]) if self.store.fragments.axes else state), place
-        return out
+            if self.store.fragments.axes:
+                if any(plan.rows == at for plan in self.plans):
+                    broken[rows] = self._broken(state[0], owner[rows])
+                state = self._folded(column.partial, state, owner[rows])
+            out[at] = state, place
+        return out, broken
+
+    def _broken(self, counts: Array, owner: Array) -> Array:
+        """Rows in fragments where the predicate of the window's query failed."""
+        broken = np.zeros(len(owner), dtype=np.int64)
+        asked = self.predicate_of[owner]
+        for number in np.unique(asked):
+            fold = self.store.fragments.fold(self.predicates[number], Truth.FAILED)
+            if len(fold.fragments):
+                rows = np.nonzero(asked == number)[0]
+                broken[rows] = counts[np.ix_(rows, fold.fragments)].sum(axis=1)
+        return broken
 
     def _folded(self, partial: Partial, state: State, owner: Array) -> State:
         """States of windows × fragments as states of windows × groups, each window by its own query's predicate."""
@@ -139,7 +159,9 @@ class GroupingWindows:
         chosen = place[rows]
         return tuple(lane[chosen] for lane in state)
 
-    def _close_kin(self, kin: Kin, owner: Array, runs: Runs, states: dict[int, State], failed: dict[int, int]) -> Iterator[ResultChunk]:
+    def _close_kin(
+        self, kin: Kin, owner: Array, runs: Runs, states: dict[int, State], broken: Array, failed: dict[int, int]
+    ) -> Iterator[ResultChunk]:
         plan = kin.select.plan
         order = self.store.fragments.groups.order()
         counted = states[plan.rows][0][:, order] > 0
@@ -148,17 +170,15 @@ class GroupingWindows:
         window, lane = np.nonzero(counted)
         rows = Rows(window, order[lane], runs.start[window], runs.end[window], self.store.fragments.groups.columns())
         table, kept, failures = kin.select.table(rows, states)
-        errors = self._errors(plan, owner, runs, states, [(int(window[failure.row]), failure) for failure in failures])
+        if plan.failures is not None:
+            broken = broken + states[plan.failures][0].sum(axis=1)
+        errors = self._errors(owner, runs, broken, [(int(window[failure.row]), failure) for failure in failures])
         yield from self._by_query(owner, runs, table, window[kept], errors, failed)
 
-    def _errors(
-        self, plan: QueryPlan, owner: Array, runs: Runs, states: dict[int, State], failures: list[tuple[int, Failure]]
-    ) -> dict[int, tuple[int, DataError]]:
+    def _errors(self, owner: Array, runs: Runs, broken: Array, failures: list[tuple[int, Failure]]) -> dict[int, tuple[int, DataError]]:
         """For each query whose data went wrong, the end of the first window it went wrong in, and the error."""
         wrong = [(int(runs.end[window]), int(owner[window]), failure.error) for window, failure in failures]
-        if plan.failures is not None:
-            counts = states[plan.failures][0].sum(axis=1)
-            wrong += [(int(runs.end[at]), int(owner[at]), failed_rows(int(counts[at]))) for at in np.nonzero(counts)[0]]
+        wrong += [(int(runs.end[at]), int(owner[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0]]
         first: dict[int, tuple[int, DataError]] = {}
         for end, number, error in sorted(wrong, key=lambda item: item[:2]):
             first.setdefault(number, (end, error))

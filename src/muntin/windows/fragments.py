@@ -106,19 +106,19 @@ class FragmentIndex:
         group = pa.array(self.group)
         return [pa.array(self.cell), *(column.take(group) for column in self.groups.columns())]
 
-    def truths(self, predicate: Predicate | None) -> Array:
-        """The truth of a predicate in each fragment."""
+    def truths(self, predicate: Predicate | None, cells: Array) -> Array:
+        """The truth of a predicate in each of the cells."""
         if predicate is None:
-            return np.full(len(self), Truth.TRUE, dtype=np.int8)
-        rest, cells = self.cell, {}
+            return np.full(len(cells), Truth.TRUE, dtype=np.int8)
+        rest, positions = cells, {}
         for axis in self.axes:
-            rest, cells[axis.expression] = np.divmod(rest, axis.size)
-        return self._signatures.truths(predicate, cells, len(self))
+            rest, positions[axis.expression] = np.divmod(rest, axis.size)
+        return self._signatures.truths(predicate, positions, len(cells))
 
     def fold(self, predicate: Predicate | None, truth: Truth = Truth.TRUE) -> Fold:
         key = predicate, truth
         if key not in self._folds:
-            chosen = np.nonzero(self.truths(predicate) == truth)[0]
+            chosen = np.nonzero(self.truths(predicate, self.cell) == truth)[0]
             chosen = chosen[np.argsort(self.group[chosen], kind="stable")]
             groups = self.group[chosen]
             firsts = np.nonzero(np.diff(groups, prepend=-1))[0]

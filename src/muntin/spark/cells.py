@@ -1,0 +1,152 @@
+"""A row's cell inside Spark: its position on every axis, by binary search, as one number.
+
+In: a DataFrame and axes. Out: the DataFrame with a BIGINT column that codes the positions, the first axis least significant.
+Convention: exact for every type: constants are compared in the expression's own type, never through doubles. The constants are the
+elements of a constant array, data and not code: one step of the search for all axes is one projection, and the generated code depends
+on how many steps there are, not on how many constants or which.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from muntin.plan.fragments import Axis, Cut, Side
+from muntin.schema import INTEGRAL_BITS, Kind, Type
+from muntin.spark.columns import Compiled, compile_column
+from muntin.spark.rows import resolve
+from muntin.timeline import instant_of
+
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_LONGEST = 2**63 - 1
+
+
+def searched(column: Column, type: Type) -> tuple[Column, str]:
+    """An expression in the form its constants are held in, and that form's Spark type."""
+    if type.temporal:
+        return F.unix_micros(column.cast("timestamp")), "bigint"
+    if type.kind is Kind.DATE:
+        return F.unix_date(column).cast("bigint"), "bigint"
+    if type.kind is Kind.BOOLEAN or type.kind in INTEGRAL_BITS:
+        return column.cast("bigint"), "bigint"
+    return (column.cast("double"), "double") if type.fractional else (column, str(type))
+
+
+def at_least(cut: Cut, type: Type) -> Any:
+    """The least value that passes a cut, in the searched form; None if no value does."""
+    value = cut.value
+    if isinstance(value, datetime):
+        value = instant_of(value)
+    elif isinstance(value, date):
+        value = value.toordinal() - _EPOCH_DAY
+    if cut.side is Side.BELOW:
+        return int(value) if isinstance(value, bool) else value
+    if isinstance(value, str):
+        return value + "\0"
+    if isinstance(value, Decimal):
+        following = value + Decimal(1).scaleb(-type.scale)
+        return following if abs(following) < Decimal(10) ** (type.precision - type.scale) else None
+    if isinstance(value, float):
+        return math.nextafter(value, math.inf) if value < math.inf else None
+    return int(value) + 1 if int(value) < _LONGEST else None
+
+
+def spelled(value: Any) -> str:
+    """A constant as JSON that Spark reads back to the last digit."""
+    if value is None:
+        return "null"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return json.dumps(value)
+
+
+@dataclass(frozen=True)
+class AxisSearch:
+    """The search on one axis: `number` tells its working columns from those of others."""
+
+    axis: Axis
+    number: int
+
+    @property
+    def value_name(self) -> str:
+        return f"_muntin_v{self.number}"
+
+    @property
+    def failed_name(self) -> str:
+        return f"_muntin_f{self.number}"
+
+    @property
+    def position_name(self) -> str:
+        return f"_muntin_c{self.number}"
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        return compile_column(self.axis.expression, resolve)
+
+    @cached_property
+    def value(self) -> tuple[Column, str]:
+        return searched(self.compiled.value, self.axis.expression.type)
+
+    @property
+    def steps(self) -> int:
+        return len(self.axis.cuts).bit_length()
+
+    @cached_property
+    def table(self) -> Column:
+        """The constants, ascending; padded with NULL, which no value passes, to one less than a power of two."""
+        constants = [at_least(cut, self.axis.expression.type) for cut in self.axis.cuts]
+        constants += [None] * ((1 << self.steps) - 1 - len(constants))
+        return F.from_json(F.lit("[" + ",".join(map(spelled, constants)) + "]"), f"array<{self.value[1]}>")
+
+    def start(self) -> dict[str, Column]:
+        failed = {} if self.compiled.failed is None else {self.failed_name: self.compiled.failed}
+        return {self.value_name: self.value[0], self.position_name: F.lit(0), **failed}
+
+    def step(self, number: int) -> Column:
+        """The position after step `number` of the search: twice as fine as before."""
+        position, stride = F.col(self.position_name), 1 << (self.steps - 1 - number)
+        passed = F.col(self.value_name) >= F.get(self.table, position + F.lit(stride - 1))
+        return F.when(passed, position + F.lit(stride)).otherwise(position)
+
+    def coded(self) -> Column:
+        """The position, or that of NULL or of a failure."""
+        position = F.when(F.col(self.value_name).isNull(), F.lit(self.axis.null)).otherwise(F.col(self.position_name))
+        if self.compiled.failed is not None:
+            position = F.when(F.col(self.failed_name), F.lit(self.axis.failed)).otherwise(position)
+        return position.cast("bigint")
+
+
+@dataclass(frozen=True)
+class CellSearch:
+    """The searches on all axes of a set of groupings, step by step together."""
+
+    axes: tuple[Axis, ...]
+
+    @cached_property
+    def searches(self) -> list[AxisSearch]:
+        return [AxisSearch(axis, number) for number, axis in enumerate(self.axes)]
+
+    def positions(self, frame: DataFrame) -> DataFrame:
+        """The frame with a position per axis."""
+        frame = frame.withColumns({name: column for search in self.searches for name, column in search.start().items()})
+        for number in range(max((search.steps for search in self.searches), default=0)):
+            frame = frame.withColumns({search.position_name: search.step(number) for search in self.searches if number < search.steps})
+        return frame
+
+    def cell(self, axes: Sequence[Axis]) -> Column:
+        """The cell on some of the axes, as one number."""
+        by_axis = {search.axis: search for search in self.searches}
+        cell, stride = F.lit(0).cast("bigint"), 1
+        for axis in axes:
+            cell = cell + by_axis[axis].coded() * F.lit(stride)
+            stride *= axis.size
+        return cell

@@ -101,8 +101,9 @@ class Contest:
     def engine(self, strategy: str, queries: int) -> Engine:
         """Shared is what an engine does if nothing else is asked for."""
         scheme, slicing = STRATEGIES[strategy]
-        unshared = {"sharing": Sharing.UNSHARED} if scheme is Scheme.UNSHARED else {}
-        engine = Engine(self.spark, slicing=slicing, **unshared)
+        engine = Engine(self.spark, slicing=slicing)
+        if scheme is Scheme.UNSHARED:
+            engine = Engine(self.spark, sharing=Sharing.UNSHARED, slicing=slicing)
         engine.stream("trades", self.frame, time="ts")
         for query in self.all_queries[:queries]:
             engine.add(query.select, name=query.name)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from muntin.expression.tree import Expression
@@ -23,6 +23,10 @@ from muntin.query.model import Query
 ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS = 60.0, 25.0, 6.0, 1500.0
 #: Cells are coded in 64 bits with room for the group.
 MOST_CELLS = 2**60
+#: Cells × groups a grouping may be expected to have: the state holds every slice for each of them.
+MOST_FRAGMENTS = 200_000
+#: Groups of a GROUP BY before any were counted.
+UNKNOWN_GROUPS = 1_000
 
 
 class Sharing(Enum):
@@ -37,11 +41,14 @@ class Sharing(Enum):
 
 @dataclass(frozen=True)
 class Load:
-    """What is known of a batch: rows, slices, groups, and the cells that occurred per set of axes. Defaults stand for the first batch."""
+    """What is known of a batch: rows, slices, groups per GROUP BY, and the cells that occurred per set of axes.
+
+    Defaults stand for the first batch.
+    """
 
     rows: int = 200_000
     slices: int = 60
-    groups: int = 1
+    groups: int = UNKNOWN_GROUPS
     cells: Mapping[frozenset[Expression], int] = field(default_factory=dict)
 
 
@@ -80,12 +87,13 @@ def family_divisions(family: Sequence[Query], sharing: Sharing, load: Load) -> t
     by_name = {way.name: way for way in ways}
     if sharing is Sharing.SLICES or "joint" not in by_name:
         return by_name["conditional"].divisions
-    joint = by_name["joint"]
-    return joint.divisions if joint.nanoseconds < math.inf else by_name.get("marginal", by_name["conditional"]).divisions
+    joint = by_name["joint"].divisions
+    return joint if cell_count(joint[0].axes) <= MOST_CELLS else by_name.get("marginal", by_name["conditional"]).divisions
 
 
 def choices(family: Sequence[Query], load: Load) -> list[Choice]:
     """Every way to share a family, cheapest first."""
+    load = load if family[0].group_by else replace(load, groups=1)
     predicates = {query: decomposed(query.where) for query in family if query.where is not None}
     alone = Choice("conditional", (Division(tuple(family)),), load.rows * (ROW_NS + PREDICATE_NS * len({q.where for q in predicates})))
     if not predicates:
@@ -109,10 +117,16 @@ def cell_count(axes: Sequence[Axis]) -> int:
 def cost(divisions: Sequence[Division], load: Load) -> float:
     """Rows through each grouping, one search per axis, and the shards."""
     searches = {axis.expression: max(1, len(axis.cuts)).bit_length() for division in divisions for axis in division.axes}
-    if any(cell_count(division.axes) > MOST_CELLS for division in divisions):
+    if any(cell_count(division.axes) > MOST_CELLS or expected_fragments(division.axes, load) > MOST_FRAGMENTS for division in divisions):
         return math.inf
     shards = sum(expected_shards(division.axes, load) for division in divisions)
     return load.rows * (ROW_NS * len(divisions) + STEP_NS * sum(searches.values())) + SHARD_NS * shards
+
+
+def expected_fragments(axes: Sequence[Axis], load: Load) -> float:
+    """Cells × groups: as observed, or every cell that a row could be in."""
+    observed = load.cells.get(frozenset(axis.expression for axis in axes))
+    return load.groups * (observed if observed is not None else min(cell_count(axes), load.rows / load.groups))
 
 
 def expected_shards(axes: Sequence[Axis], load: Load) -> float:

@@ -33,6 +33,10 @@ def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ..
     by = ", ".join(map(str, grouping.keys)) or "nothing"
     lines = [f"grouping {number + 1}: by {by}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
+    if grouping.axes:
+        told = ", ".join(map(str, grouping.axes[:MOST_NAMES]))
+        rest = f" and {len(grouping.axes) - MOST_NAMES} more" if len(grouping.axes) > MOST_NAMES else ""
+        lines.append(f"  predicates told apart by cells, one search a row for each of: {told}{rest}")
     users = Counter(at for plan in plans for at in plan.columns)
     width = max(len(str(column)) for column in grouping.columns)
     lines.append("  partial columns, stored once each:")

@@ -91,13 +91,47 @@ calls = st.sampled_from(sorted(AGGREGATES)).flatmap(
         lambda args: AggregateCall(AGGREGATES[name].name, args, AGGREGATES[name].result_type(*(arg.type for arg in args)))
     )
 )
-predicates = st.none() | st.sampled_from(
-    [
-        functions.call(">", COLUMNS["n"], Literal(0, INT)),
-        functions.call("or", functions.call("is_null", COLUMNS["x"]), functions.call("<", COLUMNS["x"], COLUMNS["lane"])),
-        functions.call("=", COLUMNS["seg"], Literal("a", STRING)),
-    ]
-)
+_n, _x, _lane, _seg, _money, _flag = (COLUMNS[name] for name in ("n", "x", "lane", "seg", "money", "flag"))
+_OPERATORS = st.sampled_from(["<", "<=", ">", ">=", "=", "<>", "<=>"])
+_PLACES: list[tuple[Expression, st.SearchStrategy[Literal]]] = [
+    (_n, st.integers(-5, 5).map(lambda number: Literal(number, INT))),
+    (_x, st.integers(-20, 20).map(lambda number: Literal(number, INT))),
+    (_lane, st.integers(-1, 3).map(lambda number: Literal(number, INT))),
+    (_seg, st.sampled_from(["", "a", "b", "ü"]).map(lambda text: Literal(text, STRING))),
+    (_money, st.integers(-9, 9).map(lambda number: Literal(number, decimal(1, 0)))),
+]
+_FALLIBLE = (functions.call("/", _x, _lane), st.integers(-3, 3).map(lambda number: Literal(number, INT)))
+_OTHERS = [
+    functions.call("is_null", _x),
+    functions.call("in", _seg, Literal("a", STRING), Literal("ü", STRING)),
+    functions.call("between", _lane, Literal(0, INT), Literal(1, INT)),
+    functions.call("like", _seg, Literal("%a%", STRING)),
+    functions.call("=", _seg, Literal(None, STRING)),
+    functions.call("<", _x, _lane),
+    Literal(True, BOOLEAN),
+    _flag,
+]
+
+
+def predicates_over(places: list[tuple[Expression, st.SearchStrategy[Literal]]]) -> st.SearchStrategy[Expression]:
+    """Comparisons with constants on either side, tests of other kinds, AND, OR and NOT of them."""
+    comparisons = st.tuples(_OPERATORS, st.sampled_from(places), st.booleans()).flatmap(
+        lambda parts: parts[1][1].map(
+            lambda constant: functions.call(parts[0], *((parts[1][0], constant) if parts[2] else (constant, parts[1][0])))
+        )
+    )
+    return st.recursive(
+        comparisons | st.sampled_from(_OTHERS),
+        lambda inner: st.one_of(
+            st.tuples(st.sampled_from(["and", "or"]), inner, inner).map(lambda parts: functions.call(parts[0], parts[1], parts[2])),
+            inner.map(lambda part: functions.call("not", part)),
+        ),
+        max_leaves=5,
+    )
+
+
+fallible_predicates = predicates_over([*_PLACES, _FALLIBLE])
+predicates = st.none() | predicates_over(_PLACES)
 groupings = st.sampled_from([(), ("seg",), ("lane",), ("seg", "lane")])
 
 
@@ -170,9 +204,17 @@ def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa
 def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
-    passing = [row for row in shard if column.where is None or value(column.where, row) is True]
+    passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)
+
+
+def holds(where: Expression | None, row: dict[str, Any]) -> bool:
+    """A predicate that fails does not hold; the failure is counted in a column of its own."""
+    try:
+        return where is None or value(where, row) is True
+    except DataError:
+        return False
 
 
 def fails(column: PartialColumn, row: dict[str, Any]) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Set
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -11,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import SCHEMA, arguments, calls, cut, lifted, python_partials, queries, query_sets, rows, windows
+from cases import SCHEMA, arguments, calls, cut, fallible_predicates, lifted, python_partials, queries, query_sets, rows, windows
 from muntin import reference
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Differential
 from muntin.columnar import to_arrow
-from muntin.expression.tree import AggregateCall
+from muntin.errors import DataError
+from muntin.expression.tree import AggregateCall, Expression
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import PartialColumn, SharedPlan, shared_plan
 from muntin.plan.slices import SliceManager, Slicing
@@ -30,7 +33,9 @@ Batches = list[list[dict[str, Any]]]
 STRATEGIES = [(sharing, slicing) for sharing in Sharing for slicing in Slicing]
 
 
-def run(plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after: int | None = None) -> dict[str, list[dict[str, Any]]]:
+def run(
+    plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after: int | None = None, stopping: Set[str] = frozenset()
+) -> dict[str, list[dict[str, Any]]]:
     """The engine's steps over Python rows: absorb each batch, punctuate by slack (or only at the end), close all at the end."""
     assembly = Assembly(plan)
     chunks = []
@@ -42,6 +47,7 @@ def run(plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after:
         if at == restart_after:
             assembly = restarted(assembly)
     chunks += assembly.step([store.nothing() for store in assembly.stores], END)
+    assert {chunk.query for chunk in chunks if chunk.error} <= stopping
     tables = tables_by_query(chunks)
     return {plan.query.name: tables[plan.query.name].to_pylist() if plan.query.name in tables else [] for plan in plan.queries}
 
@@ -121,6 +127,36 @@ def test_a_query_does_not_depend_on_its_neighbours(
     for query in some_queries:
         alone = run(shared_plan([query], AGGREGATES), batches, slack=5)
         assert same(together[query.name], alone[query.name])
+
+
+@settings(max_examples=200)
+@given(
+    some_queries=query_sets,
+    predicate=fallible_predicates,
+    some_rows=st.lists(rows, max_size=20),
+    places=st.lists(st.integers(0, 100), max_size=3),
+    sharing=st.sampled_from(Sharing),
+)
+def test_a_query_whose_predicate_fails_stops_at_that_window_and_the_others_go_on(
+    some_queries: tuple[Query, ...], predicate: Expression, some_rows: list[dict[str, Any]], places: list[int], sharing: Sharing
+) -> None:
+    failing = replace(some_queries[0], where=predicate, emit_empty=False)
+    plan = shared_plan([failing, *some_queries[1:]], AGGREGATES, sharing=sharing)
+    ours = run(plan, cut(some_rows, places), slack=None, stopping={failing.name})
+    broken = [row for row in some_rows if fails(predicate, row)]
+    first = min((extent(w, failing.window).end for row in broken for w in wids(instant_of(row["ts"]), failing.window)), default=END)
+    whole = [reference.Arrival(row) for row in some_rows if row not in broken]
+    assert same(ours[failing.name], reference.results(failing, whole, AGGREGATES, punctuation=first - 1))
+    for query in some_queries[1:]:
+        assert same(ours[query.name], reference.results(query, [reference.Arrival(row) for row in some_rows], AGGREGATES))
+
+
+def fails(predicate: Expression, row: dict[str, Any]) -> bool:
+    try:
+        reference.value(predicate, row)
+    except DataError:
+        return True
+    return False
 
 
 @given(window=windows, instant=st.integers(-500, 500), window_id=st.integers(-50, 50))

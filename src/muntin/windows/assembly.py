@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.columnar import integers
-from muntin.errors import DataError
 from muntin.plan.fragments import Truth
 from muntin.plan.shared import SharedPlan
 from muntin.timeline import BEGINNING
@@ -146,10 +145,8 @@ class Assembly:
 
 
 def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:
-    """All rows of each query in one table; raises the first error of a stopped query's data."""
+    """All rows of each query in one table."""
     tables: dict[str, list[pa.Table]] = {}
     for chunk in chunks:
-        if isinstance(chunk.error, DataError):
-            raise chunk.error
         tables.setdefault(chunk.query, []).append(chunk.table)
     return {query: pa.concat_tables(parts) for query, parts in tables.items()}

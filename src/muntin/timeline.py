@@ -61,8 +61,10 @@ class Duration:
                 raise _not_a_duration(text)
             micros += Decimal(piece[1]) * unit_micros(piece[2], text)
             position = piece.end()
-        if not text.strip() or micros != int(micros) or abs(micros) > LONGEST:
+        if not text.strip() or micros != int(micros):
             raise _not_a_duration(text)
+        if abs(micros) > LONGEST:
+            raise Refusal(f"a duration is at most {cls(LONGEST)}", values=text, way_out="give a shorter one")
         return cls(int(micros))
 
     def __str__(self) -> str:
@@ -90,7 +92,7 @@ def _not_a_duration(text: str) -> Refusal:
     return Refusal(
         "a duration is a number and a unit, to the microsecond",
         values=repr(text),
-        way_out="write it like '5 minutes', '1 hour 30 seconds' or '250 ms'; units from microseconds to weeks, up to 10,000 years",
+        way_out="write it like '5 minutes', '1 hour 30 seconds' or '250 ms'; units from microseconds to weeks",
     )
 
 

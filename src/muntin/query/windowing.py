@@ -18,7 +18,7 @@ from muntin.errors import QueryError, Refusal
 from muntin.query import syntax
 from muntin.query.names import Scope
 from muntin.semantics import Alignment, TimeWindow
-from muntin.timeline import DAY, Duration
+from muntin.timeline import Duration
 
 _LATER = {
     "RATTR": "slide-by-tuple windows",
@@ -29,8 +29,6 @@ _LATER = {
     "SESSION": "session windows",
 }
 _DURATION = re.compile(r"(?P<minus>-?)\s*(?:interval\b)?(?P<length>.*)", re.IGNORECASE | re.DOTALL)
-#: About 10,000 years: sums of an instant and a few durations stay far from the ends of the time axis.
-LONGEST = 3_652_500 * DAY
 _EXAMPLE = "[RANGE 10 minutes SLIDE 1 minute]"
 
 
@@ -144,8 +142,6 @@ def _duration(scope: Scope, node: exp.Expr) -> int:
         micros = Duration.parse(length).micros
     except Refusal as refusal:
         raise scope.statement.refusal(value, refusal.law, values=written, way_out=refusal.way_out) from None
-    if abs(micros) > LONGEST:
-        raise scope.statement.refusal(value, f"a duration is at most {Duration(LONGEST)}", values=written, way_out="give a shorter one")
     return -micros if words["minus"] else micros
 
 

@@ -13,17 +13,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import SCHEMA, arguments, calls, cut, fallible_predicates, lifted, python_partials, queries, query_sets, rows, windows
+from cases import (
+    COLUMNS,
+    SCHEMA,
+    arguments,
+    calls,
+    cut,
+    fallible_predicates,
+    lifted,
+    moment,
+    python_partials,
+    queries,
+    query_sets,
+    rows,
+    windows,
+)
 from muntin import reference
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Differential
 from muntin.columnar import to_arrow
 from muntin.errors import DataError
-from muntin.expression.tree import AggregateCall, Expression
+from muntin.expression import functions
+from muntin.expression.tree import AggregateCall, Expression, Literal
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import PartialColumn, SharedPlan, shared_plan
 from muntin.plan.slices import SliceManager, Slicing
-from muntin.query.model import Query
+from muntin.query.model import GroupColumn, Output, Query
+from muntin.schema import BIGINT, INT
 from muntin.semantics import TimeWindow, extent, wids
 from muntin.semantics import windows as window_ids
 from muntin.timeline import END, Interval, instant_of
@@ -243,3 +259,36 @@ def test_a_partial_column_is_stored_once(query: Query) -> None:
 def test_decimals_keep_every_digit() -> None:
     assert same_value(Decimal("0.10"), Decimal("0.10"))
     assert not same_value(1, True)
+
+
+def test_having_guards_the_select_list() -> None:
+    """Groups that HAVING leaves out are not computed, so they cannot fail."""
+    count = AggregateCall("count", (), BIGINT)
+    less_one = functions.call("-", count, Literal(1, BIGINT))
+    query = Query(
+        name="q",
+        stream="s",
+        window=TimeWindow(range=10, slide=10),
+        outputs=(Output("r", functions.call("/", Literal(10, INT), less_one)),),
+        group_by=(GroupColumn("seg", COLUMNS["seg"]),),
+        having=functions.call(">", count, Literal(1, INT)),
+    )
+    some_rows = [{"ts": moment(at), "seg": seg} for at, seg in ((1, "a"), (2, "a"), (3, "b"))]
+    assert [row["r"] for row in run(shared_plan([query], AGGREGATES), [some_rows], slack=None)["q"]] == [10.0]
+
+
+def test_many_slices_and_groups_are_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory of a batch that spans a long time is bounded, and the pieces change no result."""
+    monkeypatch.setattr("muntin.windows.assembly.CELLS_AT_ONCE", 50)
+    monkeypatch.setattr("muntin.windows.closing.CELLS_AT_ONCE", 7)
+    monkeypatch.setattr("muntin.windows.closing.WINDOWS_AT_ONCE", 3)
+    count = AggregateCall("count", (), BIGINT)
+    top = AggregateCall("max", (COLUMNS["lane"],), INT)
+    outputs = (Output("c", count), Output("m", top))
+    by_seg = Query("g", "s", TimeWindow(range=17, slide=5), outputs, group_by=(GroupColumn("seg", COLUMNS["seg"]),))
+    total = Query("t", "s", TimeWindow(range=8, slide=3), outputs, emit_empty=True)
+    some_rows = [{"ts": moment(at * at % 997 * 3), "seg": f"s{at % 37}", "lane": at % 11} for at in range(300)]
+    ours = run(shared_plan([by_seg, total], AGGREGATES), [some_rows[:200], some_rows[200:]], slack=None)
+    arrived = [reference.Arrival(row) for row in some_rows]
+    assert same(ours["g"], reference.results(by_seg, arrived, AGGREGATES))
+    assert same(ours["t"], reference.results(total, arrived, AGGREGATES))

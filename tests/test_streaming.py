@@ -74,9 +74,7 @@ def ends(rows: list[dict[str, Any]]) -> list[float]:
 
 def run_now(engine: Engine, out: Path, checkpoint: Path | None, *, final: bool = False, **options: Any) -> Any:
     job = engine.start(FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=NOW, **options)
-    job.wait()
-    if final:
-        job.stop(final=True)
+    job.wait(final=final)
     return job
 
 
@@ -148,7 +146,7 @@ def test_a_deleted_log_beside_a_kept_spark_checkpoint_is_refused(spark: SparkSes
     for name in ("pins", "log", "done"):
         (tmp_path / "checkpoint/clicks" / name).rename(tmp_path / name)
     clicks.add_seconds(60)
-    with pytest.raises(MuntinError, match="follow each other"):
+    with pytest.raises(CheckpointError, match="every batch that Spark has committed"):
         run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
 
 
@@ -238,3 +236,39 @@ def test_a_callback_gets_every_entry_with_its_id(spark: SparkSession, clicks: Cl
     job = engine_over(spark, clicks, slack="0 seconds").start(sink, trigger=NOW)
     job.wait()
     assert seen == [("00000000", "total", 1), ("00000001", "by_user", 2), ("00000001", "total", 3)]
+
+
+def test_an_empty_batch_closes_nothing(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add_seconds(1, 12)
+    clicks.add()
+    clicks.add_seconds(13, 14, 40)
+    run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint", final=True)
+    rows = rows_of(tmp_path / "out", "total")
+    assert ends(rows) == [10, 20, 30, 50, 60]
+    assert [row["n"] for row in rows] == ["1.5", "6.0", "4.5", "1.5", "1.5"]
+
+
+def test_the_order_of_queries_in_the_file_does_not_matter_to_a_checkpoint(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    clicks.add(click(1, n=5), click(2, n=7))
+    window = "[RANGE 10 seconds SLIDE 10 seconds]"
+    texts = {"s": f"SELECT sum(n) AS a FROM clicks {window}", "m": f"SELECT max(n) AS a FROM clicks {window}"}
+    for order in (("s", "m"), ("m", "s")):
+        engine = Engine(spark)
+        engine.execute(PIPELINE.format(path=clicks.directory, slack="0 seconds").split("CREATE QUERY")[0])
+        for name in order:
+            engine.add(texts[name], name=name)
+        run_now(engine, tmp_path / "out", tmp_path / "checkpoint", final=order[0] == "m")
+    assert [rows_of(tmp_path / "out", name)[0]["a"] for name in ("s", "m")] == [12, 7]
+
+
+def test_a_spark_checkpoint_that_fell_behind_the_log_is_refused(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    for at in range(3):
+        clicks.add_seconds(at * 30 + 1)
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+    for folder in ("offsets", "commits"):
+        for name in ("1", "2"):
+            for path in (tmp_path / "checkpoint/clicks/spark" / folder).glob(f"*{name}*"):
+                path.unlink()
+    clicks.add_seconds(100)
+    with pytest.raises(CheckpointError, match="follow each other"):
+        run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")

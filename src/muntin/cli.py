@@ -61,6 +61,8 @@ def run(
     """Run a pipeline."""
     with complaints():
         text = readable(pipeline)
+        if once and every:
+            raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
         letters = dead_letters or (out / "_dead_letters" if out else None)
         engine = Engine(session("muntin", **settings(master, conf or [])))
         try:
@@ -114,9 +116,9 @@ def run_streaming(
     with ProgressDisplay(engine.spark, errors) as display:
         job = engine.start(*sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, on_progress=display.update)
         with stopping_on_signals() as asked:
-            while not job.wait(0.5) and not asked:
+            while not asked and not job.wait(0.5, final=final):
                 pass
-        if asked or final:
+        if asked:
             job.stop(final=final)
     return job.stopped
 

@@ -25,6 +25,9 @@ WEEK = 7 * DAY
 BEGINNING = -(2**62)
 END = 2**62
 
+#: The year 101: a row before it is taken for a mistake, so that windows around good rows have bounds that can be written.
+EARLIEST = -58_979_923_200 * SECOND
+
 #: Ten thousand years: sums of instants and durations stay far inside 64 bits.
 LONGEST = 3_652_500 * DAY
 
@@ -153,4 +156,11 @@ def format_instant(instant: int) -> str:
         return "-∞"
     if instant >= END:
         return "+∞"
+    try:
+        return iso_text(instant)
+    except OverflowError:  # before the year 1 or after 9999
+        return f"{instant} µs"
+
+
+def iso_text(instant: int) -> str:
     return datetime_of(instant).strftime("%Y-%m-%dT%H:%M:%S.%f").rjust(26, "0") + "Z"

@@ -133,6 +133,10 @@ class AvgAggregate(Aggregate):
     def result_type(self, *types: Type) -> Type:
         require_numeric("avg", *types)
         (type,) = types
+        if type.kind is Kind.DECIMAL and type.scale > 34:
+            raise TypeMismatch(
+                "an average of decimals has four digits more after the point, 38 at the most", values=str(type), way_out="cast to fewer"
+            )
         return decimal(type.precision + 4, type.scale + 4) if type.kind is Kind.DECIMAL else DOUBLE
 
     def partials(self, *types: Type) -> Sequence[Placed]:

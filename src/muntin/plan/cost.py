@@ -10,12 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from muntin.plan.slices import SliceManager, Slicing
+from muntin.plan.slices import SliceManager, Slicing, edges_of
 from muntin.semantics import TimeWindow
 from muntin.timeline import HOUR, SECOND, Interval
 
 #: Edges counted at the most to find how many slices there are per second.
 SAMPLE_EDGES = 50_000
+#: Periods of the longest slide that a sample has at least, if that is not too many edges.
+SAMPLE_PERIODS = 20
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,18 @@ def buffered_cost(window: TimeWindow, *, rows: float, differential: bool, costs:
 
 
 def slices_per_second(slices: SliceManager) -> float:
-    """γ: edges counted over a sample of time, never over the common multiple."""
-    bound = slices.edges_per(HOUR)
-    span = HOUR if bound <= SAMPLE_EDGES else max(int(HOUR * SAMPLE_EDGES / bound), slices.tick.period)
+    """γ: edges counted over a sample of a few periods, never over the common multiple."""
+    longest = max(progression.period for progression in slices.progressions)
+    span = max(HOUR, SAMPLE_PERIODS * longest)
+    if slices.edges_per(span) > SAMPLE_EDGES:
+        span = max(int(span * SAMPLE_EDGES / slices.edges_per(span)), slices.tick.period)
     return sum(1 for _ in slices.edges(Interval(0, span))) * SECOND / span
 
 
 def slices_per_window(window: TimeWindow, slicing: Slicing) -> int:
     """Table 2: how many of its own slices a window is combined from."""
-    own = SliceManager([window], slicing)
-    return sum(1 for _ in own.edges(Interval(window.first_end - window.range, window.first_end)))
+    inside = Interval(window.first_end - window.range, window.first_end)
+    return sum(len(progression.within(inside)) for progression in edges_of(window, slicing))
 
 
 @dataclass(frozen=True)

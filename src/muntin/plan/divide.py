@@ -96,8 +96,8 @@ def choices(family: Sequence[Query], load: Load) -> list[Choice]:
     load = load if family[0].group_by else replace(load, groups=1)
     predicates = {query: decomposed(query.where) for query in family if query.where is not None}
     alone = Choice("conditional", (Division(tuple(family)),), load.rows * (ROW_NS + PREDICATE_NS * len({q.where for q in predicates})))
-    if not predicates:
-        return [alone]
+    if not predicates or (family[0].group_by and not load.cells):
+        return [alone] if not predicates else [alone, *(Choice("joint", (division(family, predicates),), math.inf),)]
     joint = (division(family, predicates),)
     marginal = tuple(division(members, predicates) for members in merged(family, predicates, load))
     ways = [alone, Choice("joint", joint, cost(joint, load))]

@@ -71,7 +71,7 @@ class Query:
     group_by: tuple[GroupColumn, ...] = ()
     having: Expression | None = None
     emit_empty: bool = False
-    text: str = field(default="", compare=False)
+    text: str = field(default="", compare=False, repr=False)
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

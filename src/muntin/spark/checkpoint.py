@@ -22,10 +22,10 @@ from muntin.spark import durable
 FORMAT = 1
 
 
-def fingerprint(stream: StreamDefinition, queries: Sequence[Query]) -> str:
+def fingerprint(stream: StreamDefinition, queries: Sequence[Query], strategy: str) -> str:
     """The same for pipelines that mean the same, whatever their spelling, comments and order of queries."""
     meaning = [repr((stream.name, stream.schema, stream.time, stream.slack, stream.max_ahead, sorted(stream.options.items())))]
-    meaning += sorted(repr(query) for query in queries)
+    meaning += [strategy, *sorted(repr(query) for query in queries)]
     return hashlib.sha256("\n".join(meaning).encode()).hexdigest()
 
 
@@ -53,7 +53,15 @@ class Checkpoint:
     def spark_query(self) -> str | None:
         """The id that Spark gave its own checkpoint; None before Spark made one."""
         metadata = self.spark_directory / "metadata"
-        return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
+        try:
+            return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
+        except (ValueError, KeyError, TypeError) as error:
+            raise durable.damaged(metadata, f"it is not what Spark writes ({error})") from None
+
+    def spark_committed(self) -> int:
+        """The newest batch that Spark's own checkpoint has as committed; -1 if there is none."""
+        commits = self.spark_directory / "commits"
+        return max((int(path.name) for path in commits.glob("*") if path.name.isdigit()), default=-1)
 
     def _take_lock(self) -> None:
         try:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from muntin.aggregates.base import Array, LaneType
 from muntin.columnar import arrow_type, objects
+from muntin.errors import CheckpointError
 from muntin.plan.shared import Grouping, PartialColumn
 from muntin.windows.store import Partials, key_types
 
@@ -54,6 +55,13 @@ def _to_arrow(lane: Array, type: pa.DataType) -> pa.Array:
 
 def decode_partials(buffer: pa.Buffer, grouping: Grouping) -> Partials:
     table = pa.ipc.open_stream(buffer).read_all()
+    expected = pa.schema(fields_of(grouping))
+    if not table.schema.equals(expected, check_metadata=True):
+        raise CheckpointError(
+            "entries of the slice log hold the partials that the queries stand on",
+            values=f"found {table.schema.names}, expected {expected.names}, or the same names with other meanings",
+            way_out="run the pipeline that wrote the checkpoint, with the same aggregates and strategy, or start with a new checkpoint",
+        )
     states = tuple(
         tuple(_from_arrow(table[f"p{at}_{number}"], lane) for number, lane in enumerate(lane_types(column)))
         for at, column in enumerate(grouping.columns)

@@ -34,6 +34,7 @@ from muntin.spark.results import Results
 from muntin.spark.running import AS_SOON_AS_POSSIBLE, RunningJob, Trigger, start_query
 from muntin.spark.session import check_session, session
 from muntin.spark.sinks.base import Sink
+from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
 from muntin.spark.sources import open_source
 from muntin.timeline import Duration
@@ -79,7 +80,11 @@ class Engine:
                 values=f"time={time!r}, columns: {schema}",
                 way_out="name such a column, or cast one to TIMESTAMP",
             )
-        self.streams[name.lower()] = StreamDefinition(name, schema, field.name, Duration.parse(slack), Duration.parse(max_ahead))
+        lengths = {"slack": Duration.parse(slack), "max_ahead": Duration.parse(max_ahead)}
+        for what, length in lengths.items():
+            if length.micros < 0:
+                raise Refusal(f"{what} is not negative", values=str(length), way_out="give it a length, or leave it out")
+        self.streams[name.lower()] = StreamDefinition(name, schema, field.name, lengths["slack"], lengths["max_ahead"])
         self._frames[name.lower()] = frame
 
     def execute(self, text: str) -> None:
@@ -106,7 +111,7 @@ class Engine:
         """The shared plan of a stream's queries; made once per version of the registry."""
         version, plan = self._plans.get(stream, (-1, None))
         if plan is None or version != self.registry.version:
-            queries = [query for query in self.queries if query.stream.lower() == stream.lower()]
+            queries = sorted((query for query in self.queries if query.stream.lower() == stream.lower()), key=lambda query: query.name)
             plan = shared_plan(queries, self.aggregates, slicing=self.slicing, sharing=self.sharing)
             self._plans[stream] = self.registry.version, plan
         return plan
@@ -148,6 +153,8 @@ class Engine:
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:
         """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
+        if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
+            raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
         with ExitStack() as undo:
             checkpoints = {name: self._checkpoint(name, checkpoint, undo) for name in self._used_streams()}
             run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
@@ -171,7 +178,8 @@ class Engine:
         return held
 
     def _fingerprint(self, name: str) -> str:
-        return fingerprint(self.streams[name], [query for query in self.queries if query.stream.lower() == name])
+        queries = [query for query in self.queries if query.stream.lower() == name]
+        return fingerprint(self.streams[name], queries, f"{self.sharing.value} {self.slicing.value}")
 
     def _used_streams(self) -> list[str]:
         used = [name for name in self.streams if any(query.stream.lower() == name for query in self.queries)]

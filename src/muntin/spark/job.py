@@ -8,6 +8,7 @@ Paper: the pane-level query runs in Spark, the window-level query here (panes-20
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,13 +27,17 @@ from muntin.spark.partials import BatchFacts, PartialAggregation, collect, span_
 from muntin.spark.progress import Progress
 from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
-from muntin.spark.slicelog import Entry, Pin, SliceLog, Snapshot
-from muntin.timeline import END, Interval
+from muntin.spark.slicelog import Entry, EntryKind, Pin, SliceLog, Snapshot
+from muntin.timeline import BEGINNING, END, Interval
 from muntin.windows.assembly import Aggregations, Assembly, QueryCounts
 from muntin.windows.closing import ResultChunk
 
 #: What a closing entry says about its rows: there are none.
-NO_ROWS = BatchFacts(rows=0, last=-END, dead=0)
+NO_ROWS = BatchFacts(rows=0, last=BEGINNING, dead=0)
+
+
+class Stopping(Exception):
+    """The job is being stopped: a batch that begins now is not taken, and Spark brings it again after a resume."""
 
 
 def wall_clock() -> int:
@@ -67,7 +72,8 @@ class StreamJob:
         self.disorder = Slack(self.stream.slack.micros)
         self.log = SliceLog(self.checkpoint.directory, self.plan) if self.checkpoint else None
         self.last = EntryId(-1)
-        self.in_batch = False
+        self.gate = threading.Lock()
+        self.stopping = False
         self.failure: BaseException | None = None
         self._span: Interval | None = None
         self._began = time.monotonic()
@@ -78,8 +84,8 @@ class StreamJob:
 
     def _recover(self, log: SliceLog) -> None:
         """Load the newest snapshot and go over the entries after it, without writing their results again."""
-        snapshot, entries, last, counters = log.recover()
-        self._check_spark_checkpoint(log, last)
+        snapshot, entries, counters = log.recover()
+        self._check_spark_checkpoint(log)
         if snapshot:
             self._restore_counters(snapshot.counters)
             self.assembly.restore(snapshot.partials, int(snapshot.counters["punctuation"]))
@@ -88,16 +94,29 @@ class StreamJob:
             for _ in self._step(entry):
                 pass
             self.last = entry.id
-        if counters.get("final"):
+        self._check_not_behind()
+        unfinished = log.unfinished_timer(self.last)
+        if unfinished:
+            self._finish(unfinished)
+        if counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING):
             raise CheckpointError(
                 "a run that was closed with --final has no windows left to go on with",
                 values=f"{self.checkpoint.directory if self.checkpoint else ''}",
                 way_out="start with a new checkpoint and a new output directory",
             )
 
-    def _check_spark_checkpoint(self, log: SliceLog, last: EntryId | None) -> None:
+    def _check_not_behind(self) -> None:
+        committed = self.checkpoint.spark_committed() if self.checkpoint else -1
+        if committed > self.last.batch:
+            raise CheckpointError(
+                "every batch that Spark has committed is in the slice log",
+                values=f"Spark has committed batch {committed}, the slice log ends with {self.last}",
+                way_out="restore the checkpoint directory from a copy, or start with a new checkpoint and a new output directory",
+            )
+
+    def _check_spark_checkpoint(self, log: SliceLog) -> None:
         pin, query = log.newest_pin(), self.checkpoint.spark_query() if self.checkpoint else None
-        if pin and query != pin.spark_query and (last is not None or query is not None):
+        if pin and query != pin.spark_query:
             raise CheckpointError(
                 "a slice log goes on with the Spark checkpoint it was written beside",
                 values=f"the log has entries of Spark query {pin.spark_query}, the Spark checkpoint is {query or 'missing'}",
@@ -107,19 +126,18 @@ class StreamJob:
     # -- one entry --------------------------------------------------------------------------------------------------------------
 
     def process(self, frame: DataFrame, batch: int) -> None:
-        """Take one micro-batch. A batch that is done already is skipped; one that skips an entry is refused."""
+        """Take one micro-batch. Spark may bring the last one again, which is then skipped; any other that is not the next is refused."""
         entry = EntryId(batch)
-        if entry <= self.last:
-            return
-        self.in_batch = True
-        try:
-            self._check_next(entry)
-            self._finish(self._logged(entry, frame))
-        except BaseException as failure:
-            self.failure = failure
-            raise
-        finally:
-            self.in_batch = False
+        with self.gate:
+            if self.stopping:
+                raise Stopping
+            try:
+                if batch != self.last.batch:
+                    self._check_next(entry)
+                    self._finish(self._logged(entry, frame))
+            except BaseException as failure:
+                self.failure = failure
+                raise
 
     def _check_next(self, entry: EntryId) -> None:
         if entry != self.last.next_batch():
@@ -134,15 +152,25 @@ class StreamJob:
         rows = Rows(frame, self.stream, self._limit())
         partials, facts = collect(self.aggregations, rows, span_of(rows, self.aggregations))
         self._write_dead_letters(EntryId(0), rows, facts)
-        self._finish(Entry(EntryId(0), partials, facts), final=True)
+        self._finish(Entry(EntryId(0), partials, facts, EntryKind.CLOSING))
 
     def close(self) -> None:
         """The closing entry: the input has ended, every open window closes."""
-        entry = self.last.next_timer()
-        nothing = Entry(entry, [store.nothing() for store in self.assembly.stores], NO_ROWS)
+        nothing = [store.nothing() for store in self.assembly.stores]
+        closing = Entry(self.last.next_timer(), nothing, NO_ROWS, EntryKind.CLOSING)
         if self.log:
-            self.log.append(nothing)
-        self._finish(nothing, final=True)
+            self._check_nothing_begun(self.log)
+            self.log.append(closing)
+        self._finish(closing)
+
+    def _check_nothing_begun(self, log: SliceLog) -> None:
+        begun = log.newest_pinned()
+        if begun is not None and begun > self.last:
+            raise CheckpointError(
+                "windows are closed for good when every batch that was begun is finished",
+                values=f"batch {begun} was begun, the slice log ends with {self.last}",
+                way_out="run once more with --once, and --final if all windows are to close",
+            )
 
     def _logged(self, entry: EntryId, frame: DataFrame) -> Entry:
         pin = self._pinned(entry)
@@ -171,23 +199,23 @@ class StreamJob:
         """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
         return max(self.assembly.punctuation, self.clock()) + self.stream.max_ahead.micros
 
-    def _step(self, entry: Entry, *, final: bool = False) -> Iterator[ResultChunk]:
+    def _step(self, entry: Entry) -> Iterator[ResultChunk]:
         self.totals.rows += entry.facts.rows
         self.totals.dead += entry.facts.dead
         self.totals.entries += 1
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(self.plan.groupings)
-        punctuation = END if final or entry.facts == NO_ROWS else self.disorder.punctuation(entry.facts.last)
+        punctuation = END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last)
         yield from self.assembly.step(entry.partials, punctuation)
 
-    def _finish(self, entry: Entry, *, final: bool = False) -> None:
-        results = self._step(entry, final=final)
+    def _finish(self, entry: Entry) -> None:
+        results = self._step(entry)
         self._deliver(entry.id, results)
         for _ in results:  # a sink that already holds the entry did not pull them
             pass
         self.last = entry.id
         self._span = expected_span(entry.facts, self.assembly.punctuation)
         if self.log:
-            counters = self.counters() | {"final": final}
+            counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
             self.log.done(entry.id, counters)
             if self.log.wants_snapshot():
                 self.log.snapshot(Snapshot(entry.id, self.assembly.snapshot(), counters))

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from muntin.query.model import StreamDefinition
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
+from muntin.timeline import EARLIEST
 
 
 def resolve(name: str) -> Column:
@@ -35,13 +36,14 @@ class Rows:
 
     def good(self, micros: Column) -> Column:
         """Not a dead letter. NULL time compares as NULL, which `coalesce` turns into false."""
-        timely = F.coalesce(micros <= moving(self.limit, micros), F.lit(False))
+        timely = F.coalesce((micros >= F.lit(EARLIEST)) & (micros <= moving(self.limit, micros)), F.lit(False))
         return timely & resolve(CORRUPT).isNull() if CORRUPT in self.frame.columns else timely
 
     def dead_letters(self) -> DataFrame:
         """The bad rows with the reason for each."""
         micros = micros_of(self.stream)
-        reason = F.when(micros.isNull(), F.lit("no time")).otherwise(F.lit("time too far ahead"))
+        early = F.when(micros < F.lit(EARLIEST), F.lit("time too far back")).otherwise(F.lit("time too far ahead"))
+        reason = F.when(micros.isNull(), F.lit("no time")).otherwise(early)
         if CORRUPT in self.frame.columns:
             reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
         return self.frame.where(~self.good(micros)).withColumn("reason", reason)

@@ -13,13 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from muntin.errors import Refusal
 from muntin.spark.job import StreamJob
 from muntin.spark.progress import Progress
 from muntin.spark.sinks.base import Sink
+from muntin.timeline import Duration
 
 #: How often the state of a running query is looked at.
 GLANCE_SECONDS = 0.1
@@ -47,7 +48,7 @@ def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> Streaming
     if trigger.pace is Pace.AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     elif trigger.every:
-        writer = writer.trigger(processingTime=trigger.every)
+        writer = writer.trigger(processingTime=f"{Duration.parse(trigger.every).micros // 1000} milliseconds")
     return writer.start()
 
 
@@ -64,28 +65,43 @@ class RunningJob:
     def active(self) -> bool:
         return any(query.isActive for query in self.queries.values())
 
-    def wait(self, seconds: float | None = None) -> bool:
-        """Until every query ended, or the time is up; says whether they ended. Raises what a batch raised."""
+    def wait(self, seconds: float | None = None, *, final: bool = False) -> bool:
+        """Until every query ended, or the time is up; says whether they ended. Raises what a batch raised.
+
+        Once they ended, `final` closes every open window; then sinks and checkpoints are released.
+        """
         deadline = None if seconds is None else time.monotonic() + seconds
         while self.active and (deadline is None or time.monotonic() < deadline):
             self._raise_failure()
             time.sleep(GLANCE_SECONDS)
         self._raise_failure()
         if not self.active:
-            self._release()
+            self._end(final=final)
         return not self.active
 
     def stop(self, *, final: bool = False) -> None:
         """Finish the batch in hand and stop; `final` closes every open window."""
         for name, query in self.queries.items():
-            while query.isActive and self.jobs[name].in_batch:
-                time.sleep(GLANCE_SECONDS)
+            with self.jobs[name].gate:
+                self.jobs[name].stopping = True
             query.stop()
         self._raise_failure()
-        if final:
-            for job in self.jobs.values():
+        self._end(final=final)
+
+    def _end(self, *, final: bool) -> None:
+        if self._closed:
+            if final:
+                raise Refusal(
+                    "open windows are closed while the job is still held", way_out="call wait(final=True) or stop(final=True) first"
+                )
+            return
+        try:
+            for job in self.jobs.values() if final else ():
                 job.close()
-        self._release()
+        except BaseException:
+            self._release(failed=True)
+            raise
+        self._release(failed=False)
 
     def progress(self) -> Mapping[str, Progress]:
         return {name: job.progress() for name, job in self.jobs.items()}
@@ -97,25 +113,22 @@ class RunningJob:
 
     def _raise_failure(self) -> None:
         for name, query in self.queries.items():
-            if (failure := self.jobs[name].failure) is not None:
-                self._release()
-                raise failure
-            try:
-                problem = query.exception()
-            except StreamingQueryException as error:  # pragma: no cover - Spark may raise where it should return
-                problem = error
+            problem = self.jobs[name].failure or (None if self.jobs[name].stopping else query.exception())
             if problem is not None:
-                self._release()
+                self._release(failed=True)
                 raise problem
 
-    def _release(self) -> None:
+    def _release(self, *, failed: bool) -> None:
         if self._closed:
             return
         self._closed = True
         for query in self.queries.values():
             query.stop()
         for sink in self.sinks:
-            sink.close()
+            if failed:
+                sink.abandon()
+            else:
+                sink.close()
         for job in self.jobs.values():
             if job.checkpoint:
                 job.checkpoint.close()

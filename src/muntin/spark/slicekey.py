@@ -71,7 +71,7 @@ class SliceKey:
         first = tick.floor(span.start)
         ticks = np.arange(first, min(span.end, first + RING_TICKS * tick.period), tick.period, dtype=np.int64)
         place = (ticks - tick.phase) // tick.period % RING_TICKS
-        held, starts = np.full(RING_TICKS, tick.phase - 1), np.zeros(RING_TICKS, dtype=np.int64)
+        held, starts = np.full(RING_TICKS, np.iinfo(np.int64).min), np.zeros(RING_TICKS, dtype=np.int64)
         held[place], starts[place] = ticks, self.slices.slice_starts(ticks)
         index = F.pmod(((at - F.lit(tick.phase)) / F.lit(tick.period)).cast("bigint"), F.lit(RING_TICKS)).cast("int")
         return F.when(F.get(long_array(held), index) == at, F.get(long_array(starts), index)).otherwise(at)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from muntin.errors import CheckpointError
-from muntin.plan.shared import Grouping, SharedPlan
+from muntin.plan.shared import SharedPlan
 from muntin.spark import durable
 from muntin.spark.encoding import decode_partials, encode_partials
 from muntin.spark.partials import BatchFacts
@@ -41,6 +42,11 @@ class Pin:
     strategy: str
 
 
+class EntryKind(Enum):
+    BATCH = "batch"  # a micro-batch
+    CLOSING = "closing"  # the end of the input: every open window closes
+
+
 @dataclass(frozen=True)
 class Entry:
     """A log entry: the partials of a batch and its facts."""
@@ -48,6 +54,7 @@ class Entry:
     id: EntryId
     partials: list[Partials]
     facts: BatchFacts
+    kind: EntryKind = EntryKind.BATCH
 
 
 @dataclass(frozen=True)
@@ -80,7 +87,7 @@ class SliceLog:
 
     def append(self, entry: Entry) -> None:
         blobs = [encode_partials(partials, grouping) for partials, grouping in zip(entry.partials, self.plan.groupings, strict=True)]
-        self._grown += durable.write(self._log / str(entry.id), asdict(entry.facts), blobs)
+        self._grown += durable.write(self._log / str(entry.id), asdict(entry.facts) | {"kind": entry.kind.value}, blobs)
         self._entries += 1
 
     def done(self, entry: EntryId, counters: dict[str, Any]) -> None:
@@ -96,19 +103,27 @@ class SliceLog:
         self._grown = self._entries = 0
         self._forget(snapshot.id)
 
-    def recover(self) -> tuple[Snapshot | None, Iterator[Entry], EntryId | None, dict[str, Any]]:
-        """The newest snapshot, the finished entries after it, the last finished entry, and the counters then."""
+    def recover(self) -> tuple[Snapshot | None, Iterator[Entry], dict[str, Any]]:
+        """The newest snapshot, the finished entries after it, and the counters after the last of them."""
         snapshot = self._newest_snapshot()
         if snapshot:
             self._forget(snapshot.id)
         finished = self._names(self._done)
         logged = self._names(self._log)
         self._check_contiguous(snapshot, finished, logged)
-        last = finished[-1] if finished else (snapshot.id if snapshot else None)
         counters = _without_blobs(durable.read(self._done / str(finished[-1]))[0]) if finished else (snapshot.counters if snapshot else {})
         self._entries = len(finished)
         self._grown = sum((self._log / str(entry)).stat().st_size for entry in finished)
-        return snapshot, (self._entry(entry, self._log / str(entry)) for entry in finished), last, counters
+        return snapshot, (self._entry(entry, self._log / str(entry)) for entry in finished), counters
+
+    def unfinished_timer(self, last: EntryId) -> Entry | None:
+        """A timer entry that was logged after `last` and not finished: nothing else will bring it again."""
+        return self.read(last.next_timer())
+
+    def newest_pinned(self) -> EntryId | None:
+        """The latest batch begun, finished or not."""
+        pins = self._names(self._pins)
+        return pins[-1] if pins else None
 
     def newest_pin(self) -> Pin | None:
         """The pin of the latest batch begun: it names the Spark checkpoint this log goes with."""
@@ -117,7 +132,9 @@ class SliceLog:
 
     def _entry(self, entry: EntryId, path: Path) -> Entry:
         header, blobs = durable.read(path)
-        return Entry(entry, self._partials(blobs), BatchFacts(**_without_blobs(header)))
+        facts = _without_blobs(header)
+        kind = EntryKind(facts.pop("kind"))
+        return Entry(entry, self._partials(blobs), BatchFacts(**facts), kind)
 
     def _partials(self, blobs: Sequence[memoryview]) -> list[Partials]:
         return [decode_partials(pa.py_buffer(blob), grouping) for blob, grouping in zip(blobs, self.plan.groupings, strict=True)]
@@ -161,8 +178,3 @@ class SliceLog:
 
 def _without_blobs(header: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in header.items() if key != "blobs"}
-
-
-def columns_of(grouping: Grouping) -> list[str]:
-    """The partial columns of a grouping by name: what a reader of the log sees."""
-    return [str(column) for column in grouping.columns]

@@ -19,10 +19,13 @@ from muntin.plan.shared import SharedPlan
 from muntin.timeline import BEGINNING
 from muntin.windows.closing import GroupingWindows, ResultChunk
 from muntin.windows.due import missed
+from muntin.windows.groups import codes_of
 from muntin.windows.store import Partials, SliceStore
 
-#: Cells of slices × groups absorbed before windows are closed: bounds the memory of a batch that spans a long time.
+#: Cells of slices × fragments absorbed before windows are closed: bounds the memory of a batch that spans a long time.
 CELLS_AT_ONCE = 4_000_000
+#: Keys that are not worth counting.
+FEW = 1_000
 
 
 @dataclass
@@ -77,22 +80,19 @@ class Assembly:
             if until > closed:
                 yield from self._recorded(closer.close(after=closed, upto=until, latest=self.latest, stopped=self.stopped))
                 closed = until
-        store.drop_before(closer.horizon(punctuation), punctuation)
+                store.drop_before(closer.horizon(until), until)
 
     def _pieces(self, closer: GroupingWindows, arrived: Partials, punctuation: int) -> Iterator[tuple[Partials, int]]:
         """Partials in order of time, without those no open window needs, each piece with the punctuation it allows."""
-        slices = closer.store.slices
-        live = np.nonzero(slices.slice_starts(arrived.at) >= closer.horizon(self.punctuation))[0]
-        order = live[np.argsort(arrived.at[live], kind="stable")]
-        while len(order) > CELLS_AT_ONCE:
-            cut = int(np.searchsorted(arrived.at[order], arrived.at[order[CELLS_AT_ONCE]]))
-            cut = cut or int(np.searchsorted(arrived.at[order], arrived.at[order[0]], side="right"))
-            if cut >= len(order):
-                break
-            following = int(slices.slice_starts(arrived.at[order[cut : cut + 1]])[0])
-            yield arrived.rows(order[:cut]), min(punctuation, following)
-            order = order[cut:]
-        yield arrived.rows(order), punctuation
+        starts = closer.store.slices.slice_starts(arrived.at)
+        live = np.nonzero(starts >= closer.horizon(self.punctuation))[0]
+        order = live[np.argsort(starts[live], kind="stable")]
+        slices, firsts = np.unique(starts[order], return_index=True)
+        step = max(1, CELLS_AT_ONCE // max(1, len(closer.store.fragments) + distinct_keys(arrived)))
+        for at in range(step, len(slices), step):
+            yield arrived.rows(order[firsts[at - step] : firsts[at]]), min(punctuation, int(slices[at]))
+        rest = firsts[(len(slices) - 1) // step * step] if len(slices) else 0
+        yield arrived.rows(order[rest:]), punctuation
 
     def _recorded(self, chunks: Iterator[ResultChunk]) -> Iterator[ResultChunk]:
         for chunk in chunks:
@@ -142,6 +142,13 @@ class Assembly:
         for store, cells in zip(self.stores, partials, strict=True):
             store.absorb(cells)
         self.punctuation = punctuation
+
+
+def distinct_keys(partials: Partials) -> int:
+    """How many fragments partials can have; counted where there are many."""
+    if not partials.keys or len(partials) <= FEW:
+        return min(len(partials), 1 if not partials.keys else FEW)
+    return int(codes_of(partials.keys).max()) + 1
 
 
 def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:

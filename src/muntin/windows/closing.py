@@ -24,6 +24,8 @@ from muntin.windows.store import SliceStore
 
 #: Windows × fragments combined at once.
 CELLS_AT_ONCE = 4_000_000
+#: Windows of one query enumerated at once.
+WINDOWS_AT_ONCE = 250_000
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,25 @@ class GroupingWindows:
         return horizon(punctuation, {plan.query.window for plan in self.plans})
 
     def close(self, *, after: int, upto: int, latest: int, stopped: set[str]) -> Iterator[ResultChunk]:
-        owner, start, end = self._closing(after, upto, latest, stopped)
         failed: dict[int, int] = {}
-        step = max(1, CELLS_AT_ONCE // max(1, len(self.store.fragments)))
-        for piece in range(0, len(owner), step):
-            part = slice(piece, piece + step)
-            runs = self._runs(start[part], end[part])
-            yield from self._close_piece(owner[part], runs, failed)
+        for low, high in self._stretches(after, upto, latest):
+            owner, start, end = self._closing(low, high, latest, stopped)
+            step = max(1, CELLS_AT_ONCE // max(1, len(self.store.fragments)))
+            for piece in range(0, len(owner), step):
+                part = slice(piece, piece + step)
+                yield from self._close_piece(owner[part], self._runs(start[part], end[part]), failed)
+
+    def _stretches(self, after: int, upto: int, latest: int) -> Iterator[tuple[int, int]]:
+        """The time between two punctuations in pieces that no query has too many windows in, however long it is."""
+        windows = [plan.query.window for plan in self.plans]
+        first = int(self.store.starts[0]) if len(self.store.starts) else latest
+        low = after if self.begun else max(after, first)
+        high = min(upto, latest + max(window.range for window in windows))
+        stride = WINDOWS_AT_ONCE * min(window.slide for window in windows)
+        while high - low > stride:
+            yield after, low + stride
+            after = low = low + stride
+        yield after, upto
 
     def _closing(self, after: int, upto: int, latest: int, stopped: set[str]) -> tuple[Array, Array, Array]:
         """For every window that closes: the query it belongs to, its start and its end, in order of end."""

@@ -24,6 +24,12 @@ def _values(column: pa.Array) -> list[Any]:
     return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
 
 
+def sortable(name: str, column: pa.Array) -> dict[str, pa.Array]:
+    """What to sort a column by so that NULL comes first and NaN last."""
+    flag = {f"{name} is NaN": pc.is_nan(column)} if pa.types.is_floating(column.type) else {}
+    return flag | {name: column}
+
+
 def codes_of(columns: Sequence[pa.Array]) -> Array:
     """A number per row, equal for rows of equal values."""
     code: Array = np.zeros(len(columns[0]), dtype=np.int64)
@@ -71,8 +77,8 @@ class GroupIndex:
         """Numbers sorted by group values, NULL first."""
         if self._order is None:
             if self.types:
-                table = pa.table({str(at): column for at, column in enumerate(self.columns())})
-                keys = [(str(at), "ascending", "at_start") for at in range(len(self.types))]
+                table = pa.table({name: column for at, one in enumerate(self.columns()) for name, column in sortable(str(at), one).items()})
+                keys = [(name, "ascending", "at_start") for name in table.column_names]
                 self._order = pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
             else:
                 self._order = np.arange(len(self), dtype=np.int64)

@@ -37,10 +37,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.window)
 
+    def at(self, chosen: Array) -> Rows:
+        return Rows(self.window[chosen], self.group[chosen], self.start[chosen], self.end[chosen], self.keys)
+
 
 @dataclass(frozen=True)
 class Failure:
-    """A query's data went wrong in a window that ends at `end`: it emits that window and later ones no more."""
+    """A query's data went wrong in a row: it emits the window of that row and later ones no more."""
 
     row: int
     error: DataError
@@ -84,14 +87,16 @@ class SelectList:
     def table(self, rows: Rows, states: Mapping[int, State]) -> tuple[pa.Table, Array, list[Failure]]:
         """The results, the row each came from, and the failures."""
         calls, failures = lowered_calls(self.plan, states, rows)
-        columns = [projection.column(rows, calls, failures) for projection in self.outputs]
         kept = np.arange(len(rows))
         if self.having:
             passed = self.having.column(rows, calls, failures)
             kept = np.nonzero(np.asarray(passed.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool))[0]
-        bounds = [instants(rows.start), instants(rows.end)]
-        table = pa.Table.from_arrays([*bounds, *columns], schema=self.schema)
-        return (table.take(pa.array(kept)) if len(kept) < len(rows) else table), kept, failures
+            if len(kept) < len(rows):
+                rows, calls = rows.at(kept), {call: values.take(pa.array(kept)) for call, values in calls.items()}
+        found: list[Failure] = []
+        columns = [projection.column(rows, calls, found) for projection in self.outputs]
+        failures += [Failure(int(kept[failure.row]), failure.error) for failure in found]
+        return pa.Table.from_arrays([instants(rows.start), instants(rows.end), *columns], schema=self.schema), kept, failures
 
 
 def instants(micros: Array) -> pa.Array:

@@ -147,7 +147,7 @@ def kept(folder: Path, batch: int, logged: int) -> Kept:
 def restarted(engine: Engine, folder: Path, batch: int) -> Restart:
     """Recover a job from the checkpoint, as a start of the stream does, and let go of it again."""
     stream, plan = engine.streams["s"], engine.plan("s")
-    held = Checkpoint(folder, fingerprint(stream, engine.queries))
+    held = Checkpoint(folder, fingerprint(stream, engine.queries, f"{engine.sharing.value} {engine.slicing.value}"))
     try:
         before, began = bytes_read(), time.perf_counter()
         job = StreamJob(stream, plan, [MemorySink()], held)

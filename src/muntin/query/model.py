@@ -36,7 +36,10 @@ class StreamDefinition:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """`CREATE TABLE`: a static table. Joining one is not supported yet; declaring one is."""
+    """`CREATE TABLE`: a static table, which queries join with their stream. `options` say where its rows are.
+
+    Its rows may change while a job runs: a batch sees one version of them, the one that was there when it began.
+    """
 
     name: str
     schema: Schema
@@ -60,8 +63,25 @@ class Output:
 
 
 @dataclass(frozen=True)
+class Join:
+    """One static table that a query joins: an inner join, so duplicate keys multiply the rows of the stream.
+
+    `table` is the table's name in lower case. `name` is what its columns are called by in expressions (`close.cp`): the same name,
+    and `close#2` where a query joins the table a second time, so that queries with different aliases share. `on` are pairs that
+    are equal: the first over columns of the stream and of earlier joins, the second over this table's; NULL matches nothing.
+    """
+
+    table: str
+    name: str
+    on: tuple[tuple[Expression, Expression], ...]
+
+    def __str__(self) -> str:
+        return f"{self.name} ON {' AND '.join(f'{left} = {right}' for left, right in self.on)}"
+
+
+@dataclass(frozen=True)
 class Query:
-    """A checked window query. `text` is what the user wrote."""
+    """A checked window query. `joins` come before `where`, in their order. `text` is what the user wrote."""
 
     name: str
     stream: str
@@ -71,6 +91,7 @@ class Query:
     group_by: tuple[GroupColumn, ...] = ()
     having: Expression | None = None
     emit_empty: bool = False
+    joins: tuple[Join, ...] = ()
     text: str = field(default="", compare=False, repr=False)
 
     @cached_property

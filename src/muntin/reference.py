@@ -1,6 +1,6 @@
 """The slow, obvious truth: every window evaluated by itself over the rows that belong to it.
 
-In: a query and rows as mappings, in batches, with the punctuation in force when each batch arrived. Out: result rows as dictionaries.
+In: a query, rows as mappings with the punctuation in force when each came, static tables by name. Out: result rows as dictionaries.
 Convention: quadratic on purpose; nothing is shared, sliced or combined. Everything else is tested against this.
 """
 
@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from muntin.aggregates.base import Aggregate
-from muntin.expression.evaluate import Scope, evaluate
+from muntin.expression import functions
+from muntin.expression.evaluate import Scope, evaluate, holds
 from muntin.expression.tree import Expression
 from muntin.query.model import Query
 from muntin.semantics import extent, wids, wids_after
 from muntin.timeline import BEGINNING, END, datetime_of, instant_of
 
 Row = Mapping[str, Any]
+Tables = Mapping[str, Sequence[Row]]
 
 
 @dataclass(frozen=True)
@@ -38,36 +40,38 @@ def arrivals(batches: Iterable[Sequence[Row]], *, time: str, slack: int) -> tupl
     return out, punctuation
 
 
-def results(query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, punctuation: int = END) -> list[dict[str, Any]]:
+def results(
+    query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, punctuation: int = END, tables: Tables | None = None
+) -> list[dict[str, Any]]:
     """What the query emits for windows that end at or before the punctuation, in order of window end and group."""
     time = query.window.wattr
-    passing = [one for one in rows if query.where is None or value(query.where, one.row) is True]
+    passing = [one for one in joined(query, rows, tables or {}) if query.where is None or value(query.where, one.row) is True]
     touched = {w for one in (rows if query.emit_empty else passing) for w in open_wids(query, one)}
     if query.emit_empty and touched:
         latest = max(instant_of(one.row[time]) for one in rows)
         touched = set(range(min(touched), max(*touched, wids_after(latest, query.window) - 1) + 1))
     out = []
-    for w in sorted(touched):
-        window = extent(w, query.window)
-        if window.end <= punctuation:
-            inside = [one.row for one in passing if instant_of(one.row[time]) in window and window.end > one.punctuation]
-            for key, members in sorted(grouped(query, inside), key=lambda item: [sort_key(part) for part in item[0]]):
-                scope = Scope(
-                    columns={},
-                    groups=key,
-                    aggregates={
-                        call: aggregates[call.aggregate].evaluate(
-                            [tuple(value(arg, row) for arg in call.args) for row in members], call.type
-                        )
-                        for call in query.aggregate_calls
-                    },
-                    start=window.start,
-                    end=window.end,
-                )
-                if query.having is None or evaluate(query.having, scope) is True:
-                    bounds = {"window_start": datetime_of(window.start), "window_end": datetime_of(window.end)}
-                    out.append(bounds | {output.name: evaluate(output.expression, scope) for output in query.outputs})
+    for window in (extent(w, query.window) for w in sorted(touched)):
+        inside = [one.row for one in passing if instant_of(one.row[time]) in window and window.end > one.punctuation]
+        groups = grouped(query, inside) if window.end <= punctuation else ()
+        for key, members in sorted(groups, key=lambda item: [sort_key(part) for part in item[0]]):
+            args = {call: [tuple(value(arg, row) for arg in call.args) for row in members] for call in query.aggregate_calls}
+            values = {call: aggregates[call.aggregate].evaluate(given, call.type) for call, given in args.items()}
+            scope = Scope(groups=key, aggregates=values, start=window.start, end=window.end)
+            if query.having is None or evaluate(query.having, scope) is True:
+                bounds = {"window_start": datetime_of(window.start), "window_end": datetime_of(window.end)}
+                out.append(bounds | {output.name: evaluate(output.expression, scope) for output in query.outputs})
     return out
+
+
+def joined(query: Query, rows: Sequence[Arrival], tables: Tables) -> Sequence[Arrival]:
+    """Each row once for every row of the joined tables that it matches; a pair that is NULL or fails is no match."""
+    for join in query.joins:
+        equalities = [functions.call("=", *pair) for pair in join.on]
+        others = [{f"{join.name}.{name}": part for name, part in other.items()} for other in tables[join.table]]
+        both = [Arrival({**one.row, **other}, one.punctuation) for one in rows for other in others]
+        rows = [one for one in both if all(holds(equality, Scope(one.row)) for equality in equalities)]
+    return rows
 
 
 def open_wids(query: Query, arrival: Arrival) -> list[int]:
@@ -77,21 +81,17 @@ def open_wids(query: Query, arrival: Arrival) -> list[int]:
 
 
 def value(expression: Expression, row: Row) -> Any:
-    return evaluate(expression, Scope(columns=row, groups=(), aggregates={}, start=0, end=0))
+    return evaluate(expression, Scope(columns=row))
 
 
 def grouped(query: Query, rows: Sequence[Row]) -> Iterable[tuple[tuple[Any, ...], list[Row]]]:
     """Rows by group values; without GROUP BY one group, there only if it has rows or EMIT EMPTY asks for it."""
     groups: dict[Any, tuple[tuple[Any, ...], list[Row]]] = {(): ((), [])} if query.emit_empty else {}
     for row in rows:
-        key = tuple(positive_zero(value(group.expression, row)) for group in query.group_by)
+        parts = (value(group.expression, row) for group in query.group_by)
+        key = tuple(part + 0.0 if isinstance(part, float) else part for part in parts)  # zero and negative zero are one group
         groups.setdefault(tuple(map(repr, key)), (key, []))[1].append(row)
     return groups.values()
-
-
-def positive_zero(part: Any) -> Any:
-    """Zero and negative zero are one group."""
-    return part + 0.0 if isinstance(part, float) else part
 
 
 def sort_key(part: Any) -> tuple[bool, bool, Any]:

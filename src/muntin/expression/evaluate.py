@@ -39,6 +39,14 @@ def evaluate(expression: Expression, scope: Scope) -> object:
     return compiled(expression)(scope)
 
 
+def holds(condition: Expression, scope: Scope) -> bool:
+    """Whether a condition is true; NULL is not, and neither is one that fails."""
+    try:
+        return evaluate(condition, scope) is True
+    except DataError:
+        return False
+
+
 def compiled(expression: Expression) -> Callable[[Scope], Any]:
     """A function from a scope to the expression's value."""
     if isinstance(expression, Call):

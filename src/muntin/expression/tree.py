@@ -7,8 +7,8 @@ position in the text does not take part, so equal sub-expressions of different q
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from muntin.errors import Span
@@ -17,7 +17,7 @@ from muntin.schema import TIMESTAMP, Type
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the stream."""
+    """A column of the stream, or of a static table that the query joins (`close.cp`)."""
 
     name: str
     type: Type
@@ -114,6 +114,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_of(expression: Expression) -> set[str]:
     return {node.name for node in walk(expression) if isinstance(node, Column)}
+
+
+def with_columns(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression over columns of other names; those that `names` leaves out stay as they are."""
+    if isinstance(expression, Column):
+        return replace(expression, name=names.get(expression.name, expression.name))
+    if isinstance(expression, Call | AggregateCall):
+        return replace(expression, args=tuple(with_columns(arg, names) for arg in expression.args))
+    return expression
 
 
 def aggregates_of(expression: Expression) -> tuple[AggregateCall, ...]:

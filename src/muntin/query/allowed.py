@@ -62,6 +62,7 @@ class Clause(Enum):
     SELECT = "the select list"
     HAVING = "HAVING"
     WHERE = "WHERE"
+    ON = "ON"
     GROUP_BY = "GROUP BY"
     ARGUMENT = "an aggregate's argument"
     FILTER = "FILTER"

@@ -77,6 +77,7 @@ def _check_place(rebuild: Rebuild, node: exp.Expr, aggregate: Aggregate) -> None
         return
     way_out = {
         Clause.WHERE: "put the condition into HAVING",
+        Clause.ON: "put the condition into HAVING",
         Clause.GROUP_BY: "group by columns of the stream",
         Clause.ARGUMENT: "aggregates do not nest: aggregate the columns themselves",
         Clause.FILTER: "put the condition into HAVING",

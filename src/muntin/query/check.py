@@ -1,6 +1,6 @@
 """Statements to checked definitions and queries: every rule of the SQL, each refusal with its place.
 
-In: statements of `text`, the stream they read, the aggregates there are. Out: `Query`, `Pipeline`.
+In: statements of `text`, the stream they read, the tables and aggregates there are. Out: `Query`, `Pipeline`.
 Convention: results always carry window_start and window_end, so a select item that is just that is dropped, and nothing else may
 be called that. A position in a query's trees counts from the beginning of the query's own text.
 """
@@ -8,6 +8,7 @@ be called that. A position in a query's trees counts from the beginning of the q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -17,23 +18,32 @@ from muntin.expression.tree import Bound, Column, Expression, GroupKey, WindowBo
 from muntin.query.allowed import Clause
 from muntin.query.definitions import check_stream, check_table
 from muntin.query.grouping import SelectItem, group_columns, over_groups, select_items
+from muntin.query.joins import joined
 from muntin.query.model import GroupColumn, Output, Pipeline, Query, StreamDefinition, TableDefinition
-from muntin.query.names import Scope, suggestion
+from muntin.query.names import Scope
 from muntin.query.rebuild import Rebuild
 from muntin.query.registry import Registry
-from muntin.query.shape import select_of, table_of
+from muntin.query.shape import select_of
+from muntin.query.sources import sources_of
 from muntin.query.text import CreateQuery, CreateStream, CreateTable, DropQuery, Statement, parse
 from muntin.query.windowing import window_of
 
 __all__ = ["changed", "check_pipeline", "check_query", "check_stream", "check_table"]
 
+NO_TABLES: Mapping[str, TableDefinition] = MappingProxyType({})
 
-def check_query(statement: CreateQuery, stream: StreamDefinition, aggregates: Mapping[str, Aggregate]) -> Query:
-    """The query a statement describes over a stream."""
+
+def check_query(
+    statement: CreateQuery,
+    stream: StreamDefinition,
+    aggregates: Mapping[str, Aggregate],
+    tables: Mapping[str, TableDefinition] = NO_TABLES,
+) -> Query:
+    """The query a statement describes over a stream and the tables it joins. Tables go by their names in lower case."""
     select = select_of(statement)
-    table = table_of(statement, select)
-    _check_reads(statement, table, {stream.name})
-    scope = Scope(statement, stream, frozenset({stream.name.lower(), table.alias_or_name.lower()}), aggregates)
+    sources = sources_of(statement, select, {stream.name.lower(): stream}, tables)
+    found = joined(Scope(statement, stream, sources.qualifiers, aggregates, sources.tables), select)
+    scope = found.scope
     grouped: Sequence[exp.Expr] = select.args["group"].expressions if select.args.get("group") else ()
     items = select_items(scope, select)
     groups = group_columns(scope, grouped, items)
@@ -41,12 +51,13 @@ def check_query(statement: CreateQuery, stream: StreamDefinition, aggregates: Ma
     query = Query(
         name=statement.name,
         stream=stream.name,
-        window=window_of(scope, table, grouped),
+        window=window_of(scope, sources.stream, grouped),
         outputs=outputs,
-        where=Rebuild(scope, Clause.WHERE).boolean(select.args["where"].this) if select.args.get("where") else None,
+        where=found.where,
         group_by=_named(scope, select, groups, outputs),
         having=_having(scope, select.args.get("having"), items, groups),
         emit_empty=statement.emit_empty,
+        joins=found.joins,
         text=statement.source,
     )
     _check_aggregates(statement, select, query, grouped)
@@ -81,24 +92,13 @@ def changed(
     try:
         if isinstance(statement, DropQuery):
             return registry.drop(statement.name)
-        table = table_of(statement, select_of(statement))
-        if table.name.lower() in tables:
-            law, way_out = "a query reads a stream; joining tables is not supported yet", "name a stream in FROM"
-            raise statement.refusal(table.this, law, values=f"the table {table.name}", way_out=way_out)
-        _check_reads(statement, table, [stream.name for stream in streams.values()])
-        return registry.add(check_query(statement, streams[table.name.lower()], aggregates))
+        sources = sources_of(statement, select_of(statement), streams, tables)
+        return registry.add(check_query(statement, streams[sources.stream.name.lower()], aggregates, tables))
     except QueryError:
         raise
     except Refusal as refusal:
         place = statement.tree.this or statement.tree
         raise statement.refusal(place, refusal.law, values=refusal.values, way_out=refusal.way_out) from None
-
-
-def _check_reads(statement: Statement, table: exp.Table, streams: Iterable[str]) -> None:
-    known = list(streams)
-    if table.name.lower() not in {name.lower() for name in known}:
-        way_out = suggestion(table.name, known) or f"the streams are: {', '.join(known) or 'none; begin with CREATE STREAM'}"
-        raise statement.refusal(table.this, "a query reads a stream that is declared before it", values=table.name, way_out=way_out)
 
 
 def _check_new(statement: Statement, known: Iterable[StreamDefinition | TableDefinition]) -> None:
@@ -145,7 +145,8 @@ def _having(scope: Scope, having: exp.Expr | None, items: Sequence[SelectItem], 
     """HAVING may use the names of select items; a group column of the same name comes first, as in Spark."""
     if having is None:
         return None
-    columns = {group.expression.name.lower() for group in groups if isinstance(group.expression, Column)}
+    declared = {name: column for table in scope.tables for column, name in table.columns.items()}
+    columns = {declared.get(one.expression.name, one.expression.name).lower() for one in groups if isinstance(one.expression, Column)}
     aliases = {item.name.lower(): item.node for item in items if item.aliased and item.name.lower() not in columns}
     return over_groups(scope, having, Rebuild(scope, Clause.HAVING, aliases).boolean(having.this), groups)
 

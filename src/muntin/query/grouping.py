@@ -93,8 +93,8 @@ def over_groups(scope: Scope, node: exp.Expr, expression: Expression, groups: Se
         raise scope.statement.refusal(
             place,
             "outside of aggregates, a result has the columns of GROUP BY only",
-            values=expression.name,
-            way_out=f"add {expression.name} to GROUP BY, or aggregate it",
+            values=scope.statement.written(place),
+            way_out=f"add {scope.statement.written(place)} to GROUP BY, or aggregate it",
         )
     if isinstance(expression, Call):
         return replace(expression, args=tuple(over_groups(scope, node, arg, groups) for arg in expression.args))

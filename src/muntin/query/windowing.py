@@ -78,7 +78,7 @@ def _function(scope: Scope, clause: syntax.WindowFunction) -> TimeWindow:
     name = clause.name
     if name in _LATER:
         raise _later(scope, clause, name)
-    _check_time(scope, clause.args["time"], clause.args["time"].name)
+    _check_time(scope, clause.args["time"], _column_name(scope, clause.args["time"]))
     lengths = ("slide", "size") if name == "HOP" else ("size",)
     durations = _arguments(scope, clause, name, clause.expressions, lengths)
     size, slide = durations["size"], durations.get("slide", durations["size"])
@@ -91,7 +91,7 @@ def _spark_window(scope: Scope, call: exp.Anonymous) -> TimeWindow:
         found = scope.statement.written(call)
         way_out = f"write window({scope.stream.time}, '10 minutes', '1 minute')"
         raise scope.statement.refusal(call, "window() begins with the stream's time column", values=found, way_out=way_out)
-    _check_time(scope, call.expressions[0], call.expressions[0].name)
+    _check_time(scope, call.expressions[0], _column_name(scope, call.expressions[0]))
     rest = call.expressions[1:]
     durations = _arguments(scope, call, "window", rest, ("size", "slide") if len(rest) > 1 else ("size",))
     return TimeWindow(
@@ -155,6 +155,12 @@ def _name_of(scope: Scope, parameter: exp.Expr) -> str:
     name = scope.statement.written(parameter.expression) if parameter.expression else ""
     qualifier, _, column = name.rpartition(".")
     return (column if qualifier.lower() in scope.qualifiers else name).strip("`")
+
+
+def _column_name(scope: Scope, column: exp.Expr) -> str:
+    """A column of the stream without its qualifier; one of anything else with it."""
+    of_stream = isinstance(column, exp.Column) and column.table.lower() in ("", *scope.qualifiers)
+    return column.name if of_stream else scope.statement.written(column)
 
 
 def _check_time(scope: Scope, node: exp.Expr, name: str) -> None:

@@ -1,8 +1,9 @@
-"""The declared columns of a stream against what its files have.
+"""The declared columns of a stream or table against what its files have.
 
 In: a `Schema` and the schema Spark finds in a file. Out: the Spark schema to read with, or a refusal that names the column.
 Convention: Parquet columns are matched by name, in any case, and may be declared wider than they are (INT as BIGINT); CSV columns are
-matched by position. One file is looked at; a later file that differs fails when it is read.
+matched by position. One file is looked at; a later file that differs fails when it is read. `owner` says whose columns they are:
+`stream trades`, say.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ def spark_type(type: Type) -> T.DataType:
     return T.DecimalType(type.precision, type.scale) if type.kind is Kind.DECIMAL else _SPARK[type.kind]
 
 
-def spark_schema(schema: Schema, stream: str) -> T.StructType:
+def spark_schema(schema: Schema, owner: str) -> T.StructType:
     """The declared columns as Spark names types; refuses a type or a name that a source cannot have."""
     for field in schema.fields:
         if field.type.kind in (Kind.OTHER, Kind.NULL):
             raise SourceError(
-                f"stream {stream}: the columns of a source are scalars",
+                f"{owner}: the columns of a source are scalars",
                 values=str(field),
                 way_out="leave the column out, or declare it as STRING where the files hold text",
             )
         if field.name.lower() == CORRUPT:
-            raise SourceError(f"stream {stream}: {CORRUPT} is Muntin's own column", values=str(field), way_out="rename the column")
+            raise SourceError(f"{owner}: {CORRUPT} is Muntin's own column", values=str(field), way_out="rename the column")
     return T.StructType([T.StructField(field.name, spark_type(field.type)) for field in schema.fields])
 
 
-def check_parquet_columns(schema: Schema, found: T.StructType, stream: str) -> None:
+def check_parquet_columns(schema: Schema, found: T.StructType, owner: str) -> None:
     """Refuses a declared column that the file does not have, or has with a type that does not fit."""
     by_name = {column.name.lower(): column for column in found.fields}
     for field in schema.fields:
@@ -67,24 +68,24 @@ def check_parquet_columns(schema: Schema, found: T.StructType, stream: str) -> N
         if column is None:
             columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in found.fields)
             raise SourceError(
-                f"stream {stream}: every declared column is in the files",
+                f"{owner}: every declared column is in the files",
                 values=f"{field.name} is not; the files have {columns}",
-                way_out="correct the name, or leave the column out of CREATE STREAM",
+                way_out="correct the name, or leave the column out of its declaration",
             )
         if not _fits(field, column.dataType):
             raise SourceError(
-                f"stream {stream}: a column is declared with the type it has in the files, or a wider one",
+                f"{owner}: a column is declared with the type it has in the files, or a wider one",
                 values=f"{field.name} is declared {field.type} and is {column.dataType.simpleString()} in the files",
                 way_out=f"declare {field.name} {column.dataType.simpleString().upper()}",
             )
 
 
-def check_header(schema: Schema, found: list[str], stream: str) -> None:
+def check_header(schema: Schema, found: list[str], owner: str) -> None:
     """Refuses a CSV file whose header does not name the declared columns in their order."""
     declared = [field.name for field in schema.fields]
     if [name.strip().lower() for name in found] != [name.lower() for name in declared]:
         raise SourceError(
-            f"stream {stream}: a CSV header names the declared columns in their order",
+            f"{owner}: a CSV header names the declared columns in their order",
             values=f"declared {', '.join(declared)}; the header says {', '.join(found)}",
             way_out="declare the columns as the files have them, all of them, in the same order",
         )

@@ -1,6 +1,6 @@
-"""Files as a stream: Parquet, CSV or JSON lines, in a directory or under a glob, all there are or as they come.
+"""Files as a stream or a table: Parquet, CSV or JSON lines, in a directory or under a glob, all there are or as they come.
 
-In: a `StreamDefinition` with `path` and `format`. Out: a DataFrame with exactly the declared columns, and `CORRUPT`: NULL for a good
+In: a definition with `path` and `format`. Out: a DataFrame with exactly the declared columns, and `CORRUPT`: NULL for a good
 record, the raw text of one that could not be parsed. Convention: a record with any bad field is corrupt whichever columns a query
 uses. Spark parses only the columns somebody asks for, even with `columnPruning` off (that counts the fields, no more), so `CORRUPT`
 is made to depend on all of them; for JSON this takes half the time of `from_json` on lines of text, which parses twice.
@@ -11,11 +11,11 @@ TIMESTAMP is seconds. Spark reads the text `12:00` as that time today: give `tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, and_
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -23,7 +23,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from muntin.errors import MuntinError
-from muntin.query.model import StreamDefinition
+from muntin.query.model import StreamDefinition, TableDefinition
+from muntin.schema import STRING
 from muntin.spark.file_schema import CORRUPT, check_header, check_parquet_columns, quoted, spark_schema
 from muntin.spark.options import Options
 
@@ -53,21 +54,32 @@ ALWAYS: Mapping[str, Mapping[str, str]] = {
 
 def open_files(spark: SparkSession, stream: StreamDefinition, *, bounded: bool) -> DataFrame:
     """The rows of the files; where it is not bounded, of those that come later too."""
-    options = Options(stream.name, stream.options)
-    format = options.one_of("format", tuple(READING))
-    options.check({"source", "path", "format", *READING[format], *STREAMING}, of=f"the format {format}")
-    source = FileSource(spark, stream, options, format, options.text("path"))
+    source = _source(spark, stream, f"stream {stream.name}", STREAMING)
     with source.refusing_the_unreadable():
         source.check_patterns()
         return source.records(source.bounded() if bounded else source.unbounded())
 
 
+def table_files(spark: SparkSession, table: TableDefinition) -> FileSource:
+    """The files of a static table; `source` may be left out, since there is no other."""
+    source = _source(spark, table, f"table {table.name}", ())
+    source.options.one_of("source", ("files",), default="files")
+    return source
+
+
+def _source(spark: SparkSession, declared: StreamDefinition | TableDefinition, owner: str, more: Collection[str]) -> FileSource:
+    options = Options(owner, declared.options)
+    format = options.one_of("format", tuple(READING))
+    options.check({"source", "path", "format", *READING[format], *more}, of=f"the format {format}")
+    return FileSource(spark, declared, options, format, options.text("path"))
+
+
 @dataclass(frozen=True)
 class FileSource:
-    """One stream's files and how to read them."""
+    """The files of one stream or table and how to read them."""
 
     spark: SparkSession
-    stream: StreamDefinition
+    declared: StreamDefinition | TableDefinition
     options: Options
     format: str
     path: str
@@ -89,7 +101,7 @@ class FileSource:
 
     def records(self, frame: DataFrame) -> DataFrame:
         """Exactly the declared columns and `CORRUPT`."""
-        columns = [quoted(field.name) for field in self.stream.schema.fields]
+        columns = [quoted(field.name) for field in self.declared.schema.fields]
         if self.format == "parquet":
             return frame.select(*columns, F.lit(None).cast("string").alias(CORRUPT))
         # No optimizer knows that a count of NULLs is never negative: every column is parsed wherever CORRUPT is used.
@@ -104,14 +116,18 @@ class FileSource:
                 self.spark.range(1).select(F.date_format(F.timestamp_seconds(F.lit(0)), self.options.text(name))).collect()
 
     def _is_header(self) -> Column:
-        """A header is always corrupt, since a stream's time is a TIMESTAMP, and no name of a column is one."""
+        """A header is corrupt wherever a column is not a STRING, as a stream's time is; a table may have nothing but STRINGs."""
+        fields = self.declared.schema.fields
+        if all(field.type == STRING for field in fields):
+            spells = [F.lower(F.trim(F.col(quoted(field.name)))) == F.lit(field.name.lower()) for field in fields]
+            return F.coalesce(reduce(and_, spells), F.lit(False))
         separator = self.options.values.get("delimiter", ",")
-        names = separator.join("".join(field.name.lower().split()) for field in self.stream.schema.fields)
+        names = separator.join("".join(field.name.lower().split()) for field in fields)
         spelled = F.regexp_replace(F.lower(CORRUPT), r"""["'\s\uFEFF]""", "")
         return F.coalesce(spelled == F.lit(names), F.lit(False))
 
     def _schema(self) -> StructType:
-        declared = spark_schema(self.stream.schema, self.stream.name)
+        declared = spark_schema(self.declared.schema, self.options.owner)
         return declared if self.format == "parquet" else declared.add(CORRUPT, StringType())
 
     def _reading(self) -> dict[str, str]:
@@ -136,12 +152,12 @@ class FileSource:
         try:
             if self.format == "parquet":
                 found = self.spark.read.parquet(self.path).schema
-                check_parquet_columns(self.stream.schema, found, self.stream.name)
+                check_parquet_columns(self.declared.schema, found, self.options.owner)
             elif self.format == "csv" and "header" in self.options.values and self.options.switch("header"):
                 reading = {
                     name: value for name, value in self._reading().items() if name in ("header", "sep", "quote", "escape", "encoding")
                 }
-                check_header(self.stream.schema, self.spark.read.options(**reading).csv(self.path).columns, self.stream.name)
+                check_header(self.declared.schema, self.spark.read.options(**reading).csv(self.path).columns, self.options.owner)
         except AnalysisException as error:
             if error.getCondition() not in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
                 raise

@@ -1,7 +1,7 @@
 """The options of a source as the user wrote them in `WITH (…)`: checked against the ones there are, and read as what they mean.
 
 In: names and texts. Out: whole numbers, switches, instants, texts. Convention: an option that nobody reads is refused with the nearest
-name there is, never ignored; every refusal names the stream and the option.
+name there is, never ignored; every refusal names the stream or table and the option.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from muntin.errors import SourceError
 
 @dataclass(frozen=True)
 class Options:
-    """What stands in `WITH` after a stream's columns; names are in lower case."""
+    """What stands in `WITH` after the columns of `owner`, say `stream trades`; names are in lower case."""
 
-    stream: str
+    owner: str
     values: Mapping[str, str]
 
     def check(self, known: Collection[str], *, of: str) -> None:
@@ -65,4 +65,4 @@ class Options:
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
     def refusal(self, law: str, values: str, way_out: str) -> SourceError:
-        return SourceError(f"stream {self.stream}: {law}", values=values, way_out=way_out)
+        return SourceError(f"{self.owner}: {law}", values=values, way_out=way_out)

@@ -2,7 +2,7 @@
 
 In: a `StreamDefinition`. Out: a DataFrame, bounded or streaming, with exactly the declared columns and `CORRUPT`, which is NULL for
 good records and holds the raw text of one that could not be parsed. Convention: what a source cannot do is refused when it is opened.
-Not here yet: Kafka, tables. A DataFrame of your own goes to `Engine.stream`.
+Static tables are opened by `tables`. Not here yet: Kafka. A DataFrame of your own goes to `Engine.stream`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GENERATOR_OPTIONS = {"source", "rows_per_second", "rows_per_batch", "rows", "sta
 
 def open_source(spark: SparkSession, stream: StreamDefinition, bounded: bool) -> DataFrame:
     """The rows of a stream: all there are if `bounded`, else a streaming DataFrame that takes what comes."""
-    source = Options(stream.name, stream.options).one_of("source", ("files", "generator"))
+    source = Options(f"stream {stream.name}", stream.options).one_of("source", ("files", "generator"))
     return open_files(spark, stream, bounded=bounded) if source == "files" else open_generator(spark, stream, bounded=bounded)
 
 
@@ -34,7 +34,7 @@ def open_generator(spark: SparkSession, stream: StreamDefinition, *, bounded: bo
 
     A stream gives `rows_per_second` rows by the clock, or `rows_per_batch` in each micro-batch; without `rows` it does not end.
     """
-    options = Options(stream.name, stream.options)
+    options = Options(f"stream {stream.name}", stream.options)
     options.check(GENERATOR_OPTIONS, of="the generator")
     check_columns(stream, options)
     trading = trading_of(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,22 @@ from muntin import schema
 from muntin.errors import Refusal, SourceError
 from muntin.query.model import StreamDefinition
 from muntin.schema import Field, Schema
-from muntin.spark.generator import COMMON_VOLUMES, ROWS, START, TRADES, VOLUME_SLOTS, Trading, rare_volumes, trades, trades_of
+from muntin.spark.columns import type_of_spark
+from muntin.spark.generator import (
+    CLOSE,
+    COMMON_VOLUMES,
+    INDEX,
+    ROWS,
+    START,
+    TRADES,
+    VOLUME_SLOTS,
+    Trading,
+    closing_prices,
+    index_membership,
+    rare_volumes,
+    trades,
+    trades_of,
+)
 from muntin.spark.sources import CORRUPT, open_source
 
 
@@ -69,6 +85,43 @@ def test_prices_are_whole_cents_and_a_symbol_stays_near_its_own(hour: DataFrame)
     assert hour.where(F.abs(F.col("price") * 100 - F.round(F.col("price") * 100)) > 1e-6).count() == 0
 
 
+def test_prices_fit_the_last_day_s_close(spark: SparkSession, hour: DataFrame) -> None:
+    changes = hour.join(closing_prices(spark), "symbol").select((F.col("price") / F.col("cp") - 1).alias("change"))
+    assert changes.count() == ROWS  # every symbol has one closing price
+    low, middle, high = changes.approxQuantile("change", [0.01, 0.5, 0.99], 0.001)
+    assert -0.01 < low < 0 < middle < 0.02 < high < 0.04
+    assert changes.agg(F.max(F.abs("change"))).collect()[0][0] < 0.05
+
+
+def test_the_market_rises_during_the_hour(spark: SparkSession, hour: DataFrame) -> None:
+    minutes = hour.join(closing_prices(spark), "symbol").groupBy(F.window("ts", "10 minutes").alias("w"))
+    changes = minutes.agg(F.avg(F.col("price") / F.col("cp") - 1).alias("change")).orderBy("w").collect()
+    steps = [after.change - before.change for before, after in pairwise(changes)]
+    assert all(0.004 < step < 0.006 for step in steps)
+
+
+def test_r3000_is_r2000_and_r1000_together_and_the_largest_are_in_r1000(spark: SparkSession) -> None:
+    rows = [row.asDict() for row in index_membership(spark).collect()]
+    members = {name: {row["symbol"] for row in rows if row[name]} for name in ("r3000", "r2000", "r1000")}
+    assert [len(members[name]) for name in ("r3000", "r2000", "r1000")] == [3_000, 2_000, 1_000]
+    assert members["r2000"] | members["r1000"] == members["r3000"]
+    ranks = {row["symbol"]: rank for rank, row in enumerate(rows)}
+    assert max(ranks[one] for one in members["r1000"]) < min(ranks[one] for one in members["r2000"])
+    assert len(rows) == 3_200
+
+
+def test_tables_belong_to_a_trading_and_have_the_declared_columns(spark: SparkSession) -> None:
+    trading = Trading(rows=100, seconds=10, symbols=40, seed=9)
+    symbols = {row.symbol for row in trades_of(spark.range(100), "id", trading).collect()}
+    for make, declared in ((closing_prices, CLOSE), (index_membership, INDEX)):
+        frame = make(spark, trading)
+        assert [(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields] == [
+            (field.name, field.type) for field in declared.fields
+        ]
+        assert frame.count() == 40
+        assert symbols <= {row.symbol for row in frame.collect()}
+
+
 def test_rows_are_in_order_of_time(spark: SparkSession) -> None:
     times = [row.ts for row in trades(spark, rows=5_000, seconds=7).select("ts").collect()]
     assert times == sorted(times)
@@ -97,10 +150,11 @@ def test_known_rows_never_change(spark: SparkSession) -> None:
     """Benchmarks and documents quote results of these rows."""
     rows = [tuple(row) for row in trades(spark).limit(3).collect()]
     assert [(str(ts), *rest) for ts, *rest in rows] == [
-        ("2004-12-01 12:00:00", "AZW", 47.01, 100),
-        ("2004-12-01 12:00:00.003161", "X", 45.83, 100),
-        ("2004-12-01 12:00:00.006323", "AE", 28.63, 300),
+        ("2004-12-01 12:00:00", "AZW", 45.81, 100),
+        ("2004-12-01 12:00:00.003161", "X", 46.91, 100),
+        ("2004-12-01 12:00:00.006323", "AE", 27.41, 300),
     ]
+    assert [tuple(row) for row in closing_prices(spark).limit(3).collect()] == [("A", 57.62), ("B", 40.21), ("C", 7.03)]
 
 
 def test_a_stream_of_batches_gives_the_rows_of_a_bounded_run(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,10 +1,12 @@
 """The built-in trades generator: an hour of trades shaped like the one the papers measured, the same on every machine.
 
-In: how many rows over how many seconds, a seed. Out: a DataFrame `(ts TIMESTAMP, symbol STRING, price DOUBLE, vol BIGINT)`.
+In: how many rows over how many seconds, a seed. Out: a DataFrame `(ts TIMESTAMP, symbol STRING, price DOUBLE, vol BIGINT)`, and the
+static tables that go with it: `close (symbol, cp)`, the last day's prices, and `index (symbol, r3000, r2000, r1000)`.
 Convention: a row is a pure function of its number and the `Trading`; a replay, a smaller batch or a stream gives the same rows.
 All of it is Column expressions, so rows are made in the JVM: the hour of 1.1 M rows takes about a second on two cores.
 Paper: on-the-fly-sharing-2006, sections 4.3.3 and 6.1: about 1.14 M trades in an hour, volumes from 10 to 1.6 million, half
-of them exactly 100, 15 values over 90 %, fewer than 2,000 distinct values in ten minutes, some 3,000 symbols.
+of them exactly 100, 15 values over 90 %, fewer than 2,000 distinct values in ten minutes, some 3,000 symbols. The market rises during
+the hour: that is what leaves 11,400 fragments in ten minutes and three times as many in the hour (6.3).
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from muntin.errors import Refusal
-from muntin.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from muntin.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from muntin.timeline import SECOND, instant_of
 
 TRADES = Schema((Field("ts", TIMESTAMP), Field("symbol", STRING), Field("price", DOUBLE), Field("vol", BIGINT)))
+CLOSE = Schema((Field("symbol", STRING), Field("cp", DOUBLE)))
+INDEX = Schema((Field("symbol", STRING), Field("r3000", BOOLEAN), Field("r2000", BOOLEAN), Field("r1000", BOOLEAN)))
 
 ROWS = 1_138_636
 SECONDS = 3_600
@@ -38,6 +42,13 @@ SMALLEST_VOLUME, LARGEST_VOLUME = 10, 1_600_000
 #: Symbol of rank k has a share of about 1 / (k + 10): the first trades 300 times as often as the last of 3,200.
 _RANK_SHIFT = 10
 _RANK_GRAIN = 2**24
+
+#: One symbol in 16 is in no index; a third of the others, the most traded ones, are in R1000: 1,000 and 2,000 of 3,200.
+_OUTSIDE = 16
+
+#: Changes since the last day in basis points, at the most: of the market (it rises from 0, then falls again), of a symbol, of its wave
+#: about that, and of a single trade.
+_MARKET, _OWN, _WAVE, _NOISE = 300, 110, 20, 5
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,9 @@ class Trading:
             )
 
 
+DEFAULT = Trading()
+
+
 def trades(
     spark: SparkSession, rows: int = ROWS, seconds: int = SECONDS, start: datetime = START, seed: int = SEED, symbols: int = SYMBOLS
 ) -> DataFrame:
@@ -79,10 +93,29 @@ def trades_of(numbered: DataFrame, number: str, trading: Trading) -> DataFrame:
     ranked = numbered.select(row.alias("row"), _rank(row, trading).alias("rank"))
     return ranked.select(
         _time(F.col("row"), trading).alias("ts"),
-        F.get(_symbol_table(trading.symbols), F.col("rank").cast("int")).alias("symbol"),
+        _symbol(F.col("rank"), trading),
         _price(F.col("row"), F.col("rank"), trading).alias("price"),
         F.get(_volume_table(), _uniform(F.col("row"), trading, salt=1, size=VOLUME_SLOTS).cast("int")).cast("bigint").alias("vol"),
     )
+
+
+def closing_prices(spark: SparkSession, trading: Trading = DEFAULT) -> DataFrame:
+    """The paper's table Close: each symbol's price at the end of the day before."""
+    rank = F.col("id")
+    return spark.range(trading.symbols).select(_symbol(rank, trading), (_level(rank, trading) / F.lit(100.0)).alias("cp"))
+
+
+def index_membership(spark: SparkSession, trading: Trading = DEFAULT) -> DataFrame:
+    """The paper's table Index: R3000 is R2000 and R1000 together."""
+    rank = F.col("id")
+    inside = F.pmod(rank, F.lit(_OUTSIDE)) != F.lit(_OUTSIDE - 1)
+    large = rank - _div(rank, F.lit(_OUTSIDE).cast("bigint")) < F.lit((trading.symbols - trading.symbols // _OUTSIDE) // 3)
+    members = {"r3000": inside, "r2000": inside & ~large, "r1000": inside & large}
+    return spark.range(trading.symbols).select(_symbol(rank, trading), *(member.alias(name) for name, member in members.items()))
+
+
+def _symbol(rank: Column, trading: Trading) -> Column:
+    return F.get(_symbol_table(trading.symbols), rank.cast("int")).alias("symbol")
 
 
 def _uniform(value: Column, trading: Trading, *, salt: int, size: int) -> Column:
@@ -110,15 +143,30 @@ def _rank(row: Column, trading: Trading) -> Column:
     return F.floor(F.pow(ratio, share) * F.lit(float(_RANK_SHIFT))) - F.lit(_RANK_SHIFT)
 
 
+def _level(rank: Column, trading: Trading) -> Column:
+    """The last day's closing price in cents: 3.00 to 62.99."""
+    return _uniform(rank, trading, salt=2, size=6_000) + F.lit(300)
+
+
 def _price(row: Column, rank: Column, trading: Trading) -> Column:
-    """Whole cents: the symbol's own level of 3 to 63, its trend of the day (±5 %), a wave (±1 %) and noise (±0.2 %)."""
-    cents = _uniform(rank, trading, salt=2, size=6_000) + F.lit(300)
-    trend = _uniform(rank, trading, salt=3, size=1_001) - F.lit(500)
-    quarter = max(trading.rows // 12, 1)  # a wave takes a third of the span
-    wave = F.abs(F.pmod(row + rank * F.lit(7_919), F.lit(4 * quarter)) - F.lit(2 * quarter)) - F.lit(quarter)
-    noise = _uniform(row, trading, salt=4, size=41) - F.lit(20)
-    basis_points = trend + _div(wave * F.lit(100), F.lit(quarter).cast("bigint")) + noise
-    return _div(cents * (basis_points + F.lit(10_000)), F.lit(10_000).cast("bigint")) / F.lit(100.0)
+    """Whole cents: the closing price, and the changes since."""
+    market = _swing(row, half=trading.rows, most=_MARKET)
+    wave = _swing(row + rank * F.lit(7_919), half=4 * trading.rows // 3, most=2 * _WAVE) - F.lit(_WAVE)
+    noise = _uniform(row, trading, salt=4, size=2 * _NOISE + 1) - F.lit(_NOISE)
+    basis_points = market + _own_change(rank, trading) + wave + noise
+    return _div(_level(rank, trading) * (basis_points + F.lit(10_000)), F.lit(10_000).cast("bigint")) / F.lit(100.0)
+
+
+def _own_change(rank: Column, trading: Trading) -> Column:
+    """The mean of three: most symbols move with the market, few far from it."""
+    parts = [_uniform(rank, trading, salt=salt, size=2 * _OWN + 1) - F.lit(_OWN) for salt in (3, 5, 6)]
+    return _div(sum(parts[1:], parts[0]), F.lit(3).cast("bigint"))
+
+
+def _swing(row: Column, *, half: int, most: int) -> Column:
+    """From 0 to `most` in `half` a swing, and back."""
+    half = max(half, 1)
+    return F.lit(most) - _div(F.abs(F.pmod(row, F.lit(2 * half)) - F.lit(half)) * F.lit(most), F.lit(half).cast("bigint"))
 
 
 def _volume_table() -> Column:

@@ -24,7 +24,7 @@ from muntin.reference import value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
 from muntin.semantics import Alignment, TimeWindow
 from muntin.timeline import datetime_of, instant_of
-from muntin.windows.store import Partials, key_types
+from muntin.windows.shards import Partials, grouping_layout
 from rowfunctions import RowFunctions, Values
 
 MONEY = decimal(12, 2)
@@ -169,10 +169,10 @@ def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Part
     tick = grouping.slice_manager().tick
     shards: dict[Any, list[dict[str, Any]]] = {}
     for row in batch:
-        cell = [cell_of(row, grouping.axes)] if grouping.axes else []
+        cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
         shards.setdefault(key, []).append(row)
-    keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(key_types(grouping)))
+    keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(grouping_layout(grouping).key_types))
     states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
 

@@ -12,7 +12,8 @@ from cases import COLUMNS, fallible_predicates, position_of, rows
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import Expression, Literal
-from muntin.plan.fragments import Signatures, Truth, axes_of, decomposed
+from muntin.plan.fragments import Truth, axes_of, decomposed
+from muntin.plan.signatures import Signatures
 from muntin.reference import value
 from muntin.schema import INT
 

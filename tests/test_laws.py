@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Set
+from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -44,6 +45,8 @@ from muntin.semantics import TimeWindow, extent, wids
 from muntin.semantics import windows as window_ids
 from muntin.timeline import END, Interval, instant_of
 from muntin.windows.assembly import Assembly, tables_by_query
+from muntin.windows.shards import grouping_layout
+from muntin.windows.snapshots import restore, snapshot
 
 Batches = list[list[dict[str, Any]]]
 STRATEGIES = [(sharing, slicing) for sharing in Sharing for slicing in Slicing]
@@ -62,7 +65,7 @@ def run(
         chunks += assembly.step([python_partials(batch, grouping) for grouping in plan.groupings], punctuation)
         if at == restart_after:
             assembly = restarted(assembly)
-    chunks += assembly.step([store.nothing() for store in assembly.stores], END)
+    chunks += assembly.step([grouping_layout(grouping).empty() for grouping in plan.groupings], END)
     assert {chunk.query for chunk in chunks if chunk.error} <= stopping
     tables = tables_by_query(chunks)
     return {plan.query.name: tables[plan.query.name].to_pylist() if plan.query.name in tables else [] for plan in plan.queries}
@@ -70,11 +73,8 @@ def run(
 
 def restarted(old: Assembly) -> Assembly:
     """A new assembly from a snapshot of an old one."""
-    new = Assembly(old.plan)
-    new.restore(old.snapshot(), old.punctuation)
-    new.latest = old.latest
-    for closer, before in zip(new.closers, old.closers, strict=True):
-        closer.begun |= before.begun
+    new = Assembly(old.plan, latest=old.latest, lives=deepcopy(old.lives))
+    restore(new, snapshot(old), old.punctuation)
     return new
 
 
@@ -145,7 +145,7 @@ def test_a_query_does_not_depend_on_its_neighbours(
         assert same(together[query.name], alone[query.name])
 
 
-@settings(max_examples=200)
+@settings(max_examples=2000)
 @given(
     some_queries=query_sets,
     predicate=fallible_predicates,

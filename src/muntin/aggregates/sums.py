@@ -20,8 +20,21 @@ LIMB_BITS = 32
 LIMB_MASK = (1 << LIMB_BITS) - 1
 
 
+class Additive(Partial):
+    """Lanes that add element by element: sums of many can be had by a matrix product."""
+
+    def combine(self, a: State, b: State) -> State:
+        return tuple(x + y for x, y in zip(a, b, strict=True))
+
+    def accumulate(self, state: State) -> State:
+        return tuple(np.add.accumulate(lane, axis=0) for lane in state)
+
+    def reduce(self, state: State, firsts: Array) -> State:
+        return tuple(np.add.reduceat(lane, firsts) for lane in state)
+
+
 @dataclass(frozen=True)
-class _Exact(Differential):
+class _Exact(Additive, Differential):
     """int64 lanes that add and subtract element by element."""
 
     def lanes(self, *types: Type) -> tuple[LaneType, ...]:
@@ -30,17 +43,8 @@ class _Exact(Differential):
     def decode(self, *columns: Any) -> State:
         return tuple(integers(column, null=0) for column in columns)
 
-    def combine(self, a: State, b: State) -> State:
-        return tuple(x + y for x, y in zip(a, b, strict=True))
-
     def uncombine(self, a: State, b: State) -> State:
         return tuple(x - y for x, y in zip(a, b, strict=True))
-
-    def accumulate(self, state: State) -> State:
-        return tuple(np.add.accumulate(lane, axis=0) for lane in state)
-
-    def reduce(self, state: State, firsts: Array) -> State:
-        return tuple(np.add.reduceat(lane, firsts) for lane in state)
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class DecimalSum(_Exact):
 
 
 @dataclass(frozen=True)
-class FloatSum(Partial):
+class FloatSum(Additive):
     """Sum of FLOAT or DOUBLE: combined, never subtracted."""
 
     name: str = "sum"
@@ -119,15 +123,6 @@ class FloatSum(Partial):
 
     def identity(self) -> tuple[Any, ...]:
         return (0.0,)
-
-    def combine(self, a: State, b: State) -> State:
-        return (a[0] + b[0],)
-
-    def accumulate(self, state: State) -> State:
-        return (np.add.accumulate(state[0], axis=0),)
-
-    def reduce(self, state: State, firsts: Array) -> State:
-        return (np.add.reduceat(state[0], firsts),)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """How queries are divided among groupings: predicates as columns of their own, joint cells, or marginals.
 
-In: queries with the same GROUP BY, and what is known of the load. Out: `Division`s, one grouping each, and the cost each choice would
-have had. Convention: costs are nanoseconds per batch, from constants measured on this design (`benchmarks/`); only their ratios matter.
+In: queries over one stream, and what is known of the load. Out: `Division`s, one grouping each, and the cost each choice would have
+had. Convention: costs are nanoseconds per batch, from constants measured on this design (`benchmarks/`); only their ratios matter.
 - conditional: every distinct predicate is evaluated on every row, and has partial columns of its own;
 - joint: one grouping over all axes: each row once, but as many shards as cells that occur;
 - marginal: several groupings, each over the axes its queries touch: each row once per grouping, and shards add up instead of multiplying.
+Besides, a family with coarser groups is rolled up from the partials of a finer one, where those are fewer than the rows.
 Paper: on-the-fly-sharing-2006, section 4.3.3: sharing fragments pays while k, the fragments that occur, is far below |T|.
 """
 
@@ -12,21 +13,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from muntin.expression.tree import Expression
-from muntin.plan.fragments import Axis, Predicate, axes_of, decomposed
+from muntin.plan.family import Family, family_of
+from muntin.plan.fragments import Axis, axes_of, decomposed
+from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
 
-#: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark and Arrow.
-ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS = 60.0, 25.0, 6.0, 1500.0
-#: Cells are coded in 64 bits with room for the group.
+__all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "divisions"]
+
+#: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark,
+#: Arrow and the slice log; one shard held against one predicate.
+ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 60.0, 25.0, 6.0, 1000.0, 5.0
+#: Cells are coded in 64 bits.
 MOST_CELLS = 2**60
-#: Cells × groups a grouping may be expected to have: the state holds every slice for each of them.
-MOST_FRAGMENTS = 200_000
-#: Groups of a GROUP BY before any were counted.
-UNKNOWN_GROUPS = 1_000
 
 
 class Sharing(Enum):
@@ -40,24 +42,25 @@ class Sharing(Enum):
 
 
 @dataclass(frozen=True)
-class Load:
-    """What is known of a batch: rows, slices, groups per GROUP BY, and the cells that occurred per set of axes.
-
-    Defaults stand for the first batch.
-    """
-
-    rows: int = 200_000
-    slices: int = 60
-    groups: int = UNKNOWN_GROUPS
-    cells: Mapping[frozenset[Expression], int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Division:
-    """Queries of one grouping; `axes` is empty where predicates have columns of their own."""
+    """Queries of one grouping: told apart by cells, or each predicate with columns of its own."""
 
     queries: tuple[Query, ...]
-    axes: tuple[Axis, ...] = ()
+    by_cell: bool = False
+
+    @property
+    def family(self) -> Family:
+        """The finest family among the queries: the others are rolled up from it."""
+        return max(map(family_of, self.queries), key=lambda family: len(family.keys))
+
+    def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
+        """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
+        return tuple(known[axis.expression] for axis in axes_of(map(decomposed, self.predicates))) if self.by_cell else ()
+
+    @property
+    def predicates(self) -> list[Expression]:
+        """The distinct ones, in order of first appearance."""
+        return list(dict.fromkeys(query.where for query in self.queries if query.where is not None))
 
 
 @dataclass(frozen=True)
@@ -69,94 +72,126 @@ class Choice:
     nanoseconds: float
 
 
-def divisions(queries: Sequence[Query], sharing: Sharing, load: Load) -> list[Division]:
-    """The groupings of a set of queries. Only queries with the same GROUP BY expressions, in the same order, can share one."""
+def divisions(queries: Sequence[Query], sharing: Sharing, load: Load = FIRST_LOAD) -> list[Division]:
+    """The groupings of a set of queries. Only queries of one family can share one, unless one family is rolled up from another."""
     if sharing is Sharing.UNSHARED:
         return [Division((query,)) for query in queries]
     together: dict[object, list[Query]] = {}
     for query in queries:
-        window = query.window if sharing is Sharing.FRAGMENTS else None
-        together.setdefault((tuple(group.expression for group in query.group_by), window), []).append(query)
-    return [part for family in together.values() for part in family_divisions(family, sharing, load)]
+        together.setdefault((family_of(query), query.window if sharing is Sharing.FRAGMENTS else None), []).append(query)
+    parts = [part for members in together.values() for part in family_divisions(members, sharing, load)]
+    return rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts
 
 
-def family_divisions(family: Sequence[Query], sharing: Sharing, load: Load) -> tuple[Division, ...]:
-    ways = choices(family, load)
+def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> tuple[Division, ...]:
+    ways = choices(members, load)
     if sharing is Sharing.AUTOMATIC:
         return ways[0].divisions
     by_name = {way.name: way for way in ways}
     if sharing is Sharing.SLICES or "joint" not in by_name:
         return by_name["conditional"].divisions
-    joint = by_name["joint"].divisions
-    return joint if cell_count(joint[0].axes) <= MOST_CELLS else by_name.get("marginal", by_name["conditional"]).divisions
+    countable = math.prod(axis.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
+    return by_name["joint" if countable else "marginal"].divisions
 
 
-def choices(family: Sequence[Query], load: Load) -> list[Choice]:
+def choices(members: Sequence[Query], load: Load) -> list[Choice]:
     """Every way to share a family, cheapest first."""
-    load = load if family[0].group_by else replace(load, groups=1)
-    predicates = {query: decomposed(query.where) for query in family if query.where is not None}
-    alone = Choice("conditional", (Division(tuple(family)),), load.rows * (ROW_NS + PREDICATE_NS * len({q.where for q in predicates})))
-    if not predicates or (family[0].group_by and not load.cells):
-        return [alone] if not predicates else [alone, *(Choice("joint", (division(family, predicates),), math.inf),)]
-    joint = (division(family, predicates),)
-    marginal = tuple(division(members, predicates) for members in merged(family, predicates, load))
+    conditional, joint = (Division(tuple(members)),), (Division(tuple(members), by_cell=True),)
+    alone = Choice("conditional", conditional, cost(conditional, load))
+    if not joint[0].predicates:
+        return [alone]
+    marginal = tuple(Division(tuple(part), by_cell=True) for part in merged(joint[0], load))
     ways = [alone, Choice("joint", joint, cost(joint, load))]
-    if len(marginal) > 1:
-        ways.append(Choice("marginal", marginal, cost(marginal, load)))
+    ways += [Choice("marginal", marginal, cost(marginal, load))] if len(marginal) > 1 else []
     return sorted(ways, key=lambda way: way.nanoseconds)
 
 
-def division(members: Sequence[Query], predicates: Mapping[Query, Predicate]) -> Division:
-    return Division(tuple(members), axes_of(predicates[query] for query in members if query in predicates))
+def all_axes(parts: Sequence[Division]) -> dict[Expression, Axis]:
+    """Every axis that some division's predicates touch."""
+    predicates = dict.fromkeys(where for part in parts if part.by_cell for where in part.predicates)
+    return {axis.expression: axis for axis in axes_of(map(decomposed, predicates))}
 
 
-def cell_count(axes: Sequence[Axis]) -> int:
-    return math.prod(axis.size for axis in axes)
-
-
-def cost(divisions: Sequence[Division], load: Load) -> float:
+def cost(parts: Sequence[Division], load: Load) -> float:
     """Rows through each grouping, one search per axis, and the shards."""
-    searches = {axis.expression: max(1, len(axis.cuts)).bit_length() for division in divisions for axis in division.axes}
-    if any(cell_count(division.axes) > MOST_CELLS or expected_fragments(division.axes, load) > MOST_FRAGMENTS for division in divisions):
+    axes = all_axes(parts)
+    searching = load.rows * STEP_NS * sum(axis.steps for axis in axes.values())
+    return searching + sum(
+        grouping_cost(part.family, {axis.expression: axis.size for axis in part.axes(axes)}, part.predicates, load) for part in parts
+    )
+
+
+def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: Sequence[Expression], load: Load) -> float:
+    """What a grouping costs besides the searches: its rows, its shards, and each shard held against each predicate."""
+    if math.prod(sizes.values()) > MOST_CELLS:
         return math.inf
-    shards = sum(expected_shards(division.axes, load) for division in divisions)
-    return load.rows * (ROW_NS * len(divisions) + STEP_NS * sum(searches.values())) + SHARD_NS * shards
+    each_row, each_shard = (ROW_NS, SHARD_NS + FOLD_NS * len(predicates)) if sizes else (ROW_NS + PREDICATE_NS * len(predicates), SHARD_NS)
+    return load.rows * each_row + load.shards(family, sizes) * each_shard
 
 
-def expected_fragments(axes: Sequence[Axis], load: Load) -> float:
-    """Cells × groups: as observed, or every cell that a row could be in."""
-    observed = load.cells.get(frozenset(axis.expression for axis in axes))
-    return load.groups * (observed if observed is not None else min(cell_count(axes), load.rows / load.groups))
+@dataclass
+class Part:
+    """Queries that touch these axes, on the way to a grouping of their own."""
+
+    family: Family
+    members: list[Query]
+    sizes: dict[Expression, int]
+
+    def cost(self, load: Load) -> float:
+        return grouping_cost(self.family, self.sizes, Division(tuple(self.members)).predicates, load)
+
+    def united(self, other: Part) -> Part:
+        return Part(self.family, [*self.members, *other.members], self.sizes | other.sizes)
 
 
-def expected_shards(axes: Sequence[Axis], load: Load) -> float:
-    """Slices × groups × the cells that occur in one: as observed, or as if rows fell into cells at random."""
-    places = max(1, load.slices * load.groups)
-    rows = load.rows / places
-    observed = load.cells.get(frozenset(axis.expression for axis in axes))
-    cells = float(min(cell_count(axes), 10**9)) if observed is None else float(observed)
-    return places * min(rows, cells * -math.expm1(-rows / cells))
-
-
-def merged(family: Sequence[Query], predicates: Mapping[Query, Predicate], load: Load) -> list[list[Query]]:
+def merged(whole: Division, load: Load) -> list[list[Query]]:
     """Queries by the axes they touch; sets of axes are merged while that costs less than keeping them apart."""
-    together: dict[frozenset[Expression], list[Query]] = {}
-    for query in family:
-        touched = axes_of([predicates[query]]) if query in predicates else ()
-        together.setdefault(frozenset(axis.expression for axis in touched), []).append(query)
-    parts = list(together.values())
-    while len(parts) > 1:
-        now = cost([division(part, predicates) for part in parts], load)
-        pairs = [(first, second) for first in range(len(parts)) for second in range(first)]
-        trials = [(cost([division(part, predicates) for part in united(parts, pair)], load), pair) for pair in pairs]
-        best, pair = min(trials)
-        if best > now:
-            break
-        parts = united(parts, pair)
-    return parts
+    axes = all_axes([whole])
+    together: dict[frozenset[Expression], Part] = {}
+    for query in whole.queries:
+        sizes = {axis.expression: axis.size for axis in Division((query,), by_cell=True).axes(axes)}
+        together.setdefault(frozenset(sizes), Part(whole.family, [], sizes)).members.append(query)
+    alive = dict(enumerate(together.values()))
+    gains = {(a, b): gain(alive[a], alive[b], load) for a in alive for b in alive if b < a}
+    while gains and max(gains.values()) >= 0:
+        a, b = max(gains, key=lambda pair: gains[pair])
+        alive[a] = alive[a].united(alive.pop(b))
+        gains = {pair: saved for pair, saved in gains.items() if b not in pair and a not in pair}
+        gains |= {(a, other): gain(alive[a], alive[other], load) for other in alive if other != a}
+    return [part.members for part in alive.values()]
 
 
-def united(parts: Sequence[list[Query]], pair: tuple[int, int]) -> list[list[Query]]:
-    first, second = pair
-    rest = [part for at, part in enumerate(parts) if at not in pair]
-    return [*rest, [*parts[second], *parts[first]]]
+def gain(one: Part, other: Part, load: Load) -> float:
+    """What two parts cost more apart than together; nothing is gained by cells too many to count."""
+    together = one.united(other).cost(load)
+    return -math.inf if together == math.inf else one.cost(load) + other.cost(load) - together
+
+
+def rolled_up(parts: Sequence[Division], load: Load) -> list[Division]:
+    """Divisions with those families folded into a finer one that cost less so, the coarsest first."""
+    kept = sorted(parts, key=lambda part: len(part.family.keys))
+    done: list[Division] = []
+    while kept:
+        coarse = kept.pop(0)
+        finer = next((at for at, fine in enumerate(kept) if is_worth_rolling_up(coarse, fine, load)), None)
+        if finer is None:
+            done.append(coarse)
+        else:
+            kept[finer] = both(kept[finer], coarse)
+    return done
+
+
+def both(fine: Division, coarse: Division) -> Division:
+    return Division((*fine.queries, *coarse.queries), fine.by_cell or coarse.by_cell)
+
+
+def is_worth_rolling_up(coarse: Division, fine: Division, load: Load) -> bool:
+    if not coarse.family.rolls_up(fine.family):
+        return False
+    together = both(fine, coarse)
+    return cost([together], load) + roll_up_cost(together, load) < cost([fine], load) + cost([coarse], load)
+
+
+def roll_up_cost(part: Division, load: Load) -> float:
+    """Finer shards, gone over once more in Python."""
+    return SHARD_NS / 4 * load.shards(part.family, {axis.expression: axis.size for axis in part.axes(all_axes([part]))})

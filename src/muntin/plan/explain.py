@@ -6,8 +6,6 @@ sharing saves. Convention: numbers come from `cost` and are per second of stream
 
 from __future__ import annotations
 
-from collections import Counter
-
 from muntin.plan.cost import least_rate_to_share, shared_cost, slices_per_second, unshared_cost
 from muntin.plan.shared import Grouping, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
@@ -37,12 +35,15 @@ def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ..
         told = ", ".join(map(str, grouping.axes[:MOST_NAMES]))
         rest = f" and {len(grouping.axes) - MOST_NAMES} more" if len(grouping.axes) > MOST_NAMES else ""
         lines.append(f"  predicates told apart by cells, one search a row for each of: {told}{rest}")
-    users = Counter(at for plan in plans for at in plan.columns)
+    users: dict[int, list[str]] = {}
+    for plan in plans:
+        for used in {grouping.source(column, plan.query.where) for column in plan.columns} - {None}:
+            users.setdefault(used or 0, []).append(plan.query.name)
     width = max(len(str(column)) for column in grouping.columns)
     lines.append("  partial columns, stored once each:")
     for at, column in enumerate(grouping.columns):
-        used_by = [plan.query.name for plan in plans if at in plan.columns]
-        lines.append(f"    {column!s:<{width}}  used by {names(used_by) if users[at] < len(plans) or len(plans) == 1 else 'all'}")
+        everybody = len(users[at]) == len(plans) > 1
+        lines.append(f"    {column!s:<{width}}  used by {'all' if everybody else names(users[at])}")
     return lines
 
 

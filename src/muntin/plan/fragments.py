@@ -1,22 +1,21 @@
 """Fragments on the fly: predicates taken apart, so that one search per expression tells a row's place against all of them.
 
-In: the predicates of many queries. Out: axes (an expression and the constants that cut its values), and for any cell, a position on
-each axis, which predicates hold there. Convention: a position counts the cuts a value has passed; two more positions stand for NULL
-and for an expression that failed. A predicate that cannot be taken apart is an axis of its own, cut at TRUE.
+In: the predicates of many queries. Out: axes, an expression and the constants that cut its values each; a row's position on every axis
+is its cell, and `signatures` says which predicates hold there. Convention: a position counts the cuts a value has passed; two more
+positions stand for NULL and for an expression that failed. A predicate that cannot be taken apart is an axis of its own, cut at TRUE.
 Paper: on-the-fly-sharing-2006, section 4. There every predicate is evaluated on every row and the bitmap hashed; here a row costs one
-binary search per expression, and predicates are evaluated once per distinct cell.
+binary search per expression, and predicates are evaluated once per distinct cell. Axes are as large as the next power of two, so that
+a query that comes or goes seldom changes the code that finds the position.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
-from muntin.aggregates.base import Array
 from muntin.expression.tree import Call, Expression, Literal
 from muntin.schema import BOOLEAN
 
@@ -85,6 +84,7 @@ Predicate = Test | Constant | Compound
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>", "<=>": "<=>"}
 
 
+@lru_cache(maxsize=10_000)
 def decomposed(expression: Expression) -> Predicate:
     """A predicate as tests of expressions against constants, joined by AND, OR and NOT."""
     match expression:
@@ -143,17 +143,22 @@ class Axis:
     cuts: tuple[Cut, ...]
 
     @property
+    def steps(self) -> int:
+        """Steps of a binary search among the cuts."""
+        return len(self.cuts).bit_length()
+
+    @property
     def null(self) -> int:
         """The position of NULL; values have the positions before it."""
-        return len(self.cuts) + 1
+        return 1 << self.steps
 
     @property
     def failed(self) -> int:
-        return len(self.cuts) + 2
+        return self.null + 1
 
     @property
     def size(self) -> int:
-        return len(self.cuts) + 3
+        return self.null + 2
 
     def position(self, value: Any) -> int:
         """Where a value lies: the definition; Spark finds it by binary search."""
@@ -176,48 +181,3 @@ def axes_of(predicates: Iterable[Predicate]) -> tuple[Axis, ...]:
             wanted = cuts.setdefault(test.expression, set())
             wanted.update(cut for stretch in test.stretches for cut in (stretch.low, stretch.high) if cut is not None)
     return tuple(Axis(expression, tuple(sorted(wanted, key=Cut.sort_key))) for expression, wanted in cuts.items())
-
-
-class Signatures:
-    """Which predicates hold in which cells, for cells given as positions on the axes: one array per axis."""
-
-    def __init__(self, axes: Iterable[Axis]) -> None:
-        self.axes = {axis.expression: axis for axis in axes}
-        self._ranks = {axis.expression: {cut: rank for rank, cut in enumerate(axis.cuts)} for axis in self.axes.values()}
-
-    def truths(self, predicate: Predicate, cells: Mapping[Expression, Array], count: int) -> Array:
-        """The truth of a predicate in each of `count` cells, by SQL's three values and Spark's order of evaluation."""
-        match predicate:
-            case Constant(truth=truth):
-                return np.full(count, truth, dtype=np.int8)
-            case Test():
-                return self._test(predicate, cells[predicate.expression])
-            case Compound(connective=Connective.NOT, parts=(part,)):
-                inner = self.truths(part, cells, count)
-                return np.where(inner <= Truth.TRUE, 1 - inner, inner).astype(np.int8)
-            case Compound(connective=connective, parts=(left, right)):
-                return joined(connective, self.truths(left, cells, count), self.truths(right, cells, count))
-        raise AssertionError(predicate)
-
-    def _test(self, test: Test, positions: Array) -> Array:
-        axis, ranks = self.axes[test.expression], self._ranks[test.expression]
-        held = np.zeros(len(positions), dtype=bool)
-        for stretch in test.stretches:
-            low = 0 if stretch.low is None else ranks[stretch.low] + 1
-            high = len(axis.cuts) if stretch.high is None else ranks[stretch.high]
-            held |= (positions >= low) & (positions <= high)
-        truth = held.astype(np.int8)
-        truth[positions == axis.null] = test.null
-        truth[positions == axis.failed] = Truth.FAILED
-        return truth
-
-
-def joined(connective: Connective, left: Array, right: Array) -> Array:
-    """AND or OR: the left side decides alone where it can, and then the right side cannot fail."""
-    decisive = Truth.FALSE if connective is Connective.AND else Truth.TRUE
-    neutral = Truth.TRUE if connective is Connective.AND else Truth.FALSE
-    both = np.where(left == neutral, right, np.where(right == neutral, left, Truth.NULL))
-    both = np.where((right == decisive) & (left != Truth.FAILED), decisive, both)
-    both = np.where(right == Truth.FAILED, Truth.FAILED, both)
-    both = np.where(left == Truth.FAILED, Truth.FAILED, both)
-    return np.where(left == decisive, decisive, both).astype(np.int8)

@@ -1,27 +1,28 @@
 """The shared plan: which partial columns are computed once, grouped how, and which query stands on which.
 
 In: checked queries, a slicing and a sharing. Out: a `SharedPlan` of groupings and query plans.
-Convention: a grouping is one Spark aggregation, keyed by slice, cell and group columns; a partial column is stored once per grouping,
-however many aggregates of however many queries stand on it. How predicates are shared is `divide`'s to say.
+Convention: a grouping is one aggregation in Spark, keyed by slice, cell and group columns; a query stands on partial columns over the
+rows that satisfy its predicate, and how those come about (a column of their own, or cells folded by the predicate) is the grouping's
+affair. So a plan can change from batch to batch while what is held for the queries stays.
 Papers: panes-2005, section 3.1 (PLQ and WLQ); on-the-fly-sharing-2006, sections 3.2, 4 and 5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, walk
-from muntin.plan.divide import Division, Load, Sharing, divisions
-from muntin.plan.fragments import Axis, Predicate, decomposed
+from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions
+from muntin.plan.family import Family, family_of
+from muntin.plan.fragments import Axis
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
-
-FIRST_LOAD = Load()
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Failures(Count):
 
 @dataclass(frozen=True)
 class PartialColumn:
-    """A partial over the rows that satisfy `where`, stored once for all that use it."""
+    """A partial over some arguments. In a grouping without cells, `where` says over which rows."""
 
     partial: Partial
     args: tuple[Expression, ...] = ()
@@ -44,36 +45,61 @@ class PartialColumn:
         return f"{call} where {self.where}" if self.where else call
 
 
+ROWS = PartialColumn(Count())
+
+
 @dataclass(frozen=True)
 class Grouping:
-    """One aggregation over the stream: slices × group columns, with its partial columns."""
+    """One aggregation over the stream: slices × cells × group columns, with its partial columns."""
 
-    keys: tuple[Expression, ...]
+    family: Family
     columns: tuple[PartialColumn, ...]
     queries: tuple[Query, ...] = field(repr=False)
     slicing: Slicing
+    by_cell: bool = False
     axes: tuple[Axis, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Expression, ...]:
+        return self.family.keys
 
     def slice_manager(self) -> SliceManager:
         return SliceManager({query.window for query in self.queries}, self.slicing)
 
+    @cached_property
+    def _positions(self) -> Mapping[PartialColumn, int]:
+        return {column: at for at, column in enumerate(self.columns)}
+
+    def source(self, column: PartialColumn, where: Expression | None) -> int | None:
+        """Where the grouping has what a query with this predicate holds; None for failures that only cells tell of."""
+        return self._positions.get(computed(column, where, by_cell=self.by_cell))
+
+
+def computed(column: PartialColumn, where: Expression | None, *, by_cell: bool) -> PartialColumn:
+    """The column of a grouping that a query's column comes from. A predicate told apart by cells has a position for its failure."""
+    if not by_cell:
+        return replace(column, where=where)
+    return replace(column, args=tuple(arg for arg in column.args if arg != where)) if isinstance(column.partial, Failures) else column
+
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """Where a query finds its parts: positions of columns in its grouping."""
+    """What a query stands on: columns over the rows that satisfy its predicate, and the grouping they come from."""
 
     query: Query
     grouping: int
-    predicate: Predicate | None
-    rows: int
-    failures: int | None
-    calls: Mapping[AggregateCall, tuple[Aggregate, tuple[int, ...]]]
+    failures: PartialColumn | None
+    calls: Mapping[AggregateCall, tuple[Aggregate, tuple[PartialColumn, ...]]]
 
-    @property
-    def columns(self) -> tuple[int, ...]:
-        """Every column the query stands on, each once."""
-        used = [self.rows, *([] if self.failures is None else [self.failures])]
-        return tuple(dict.fromkeys(used + [at for _, positions in self.calls.values() for at in positions]))
+    @cached_property
+    def family(self) -> Family:
+        return family_of(self.query)
+
+    @cached_property
+    def columns(self) -> tuple[PartialColumn, ...]:
+        """Every column the query stands on, each once, the rows first."""
+        used = [ROWS, *([] if self.failures is None else [self.failures])]
+        return tuple(dict.fromkeys(used + [column for _, columns in self.calls.values() for column in columns]))
 
 
 @dataclass(frozen=True)
@@ -82,6 +108,7 @@ class SharedPlan:
     queries: tuple[QueryPlan, ...]
     slicing: Slicing
     sharing: Sharing
+    division: tuple[Division, ...] = ()
 
     def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
         return tuple(plan for plan in self.queries if plan.grouping == index)
@@ -96,43 +123,41 @@ def shared_plan(
     load: Load = FIRST_LOAD,
 ) -> SharedPlan:
     """The plan for these queries over one stream."""
+    return divided_plan(divisions(queries, sharing, load), aggregates, slicing=slicing, sharing=sharing)
+
+
+def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate], *, slicing: Slicing, sharing: Sharing) -> SharedPlan:
+    """The plan for queries that are divided already."""
     groupings: list[Grouping] = []
     plans: list[QueryPlan] = []
-    for division in divisions(queries, sharing, load):
-        columns: dict[PartialColumn, int] = {}
-        for query in division.queries:
-            plans.append(query_plan(query, len(groupings), division, columns, aggregates))
-        keys = tuple(group.expression for group in division.queries[0].group_by)
-        groupings.append(Grouping(keys, tuple(columns), division.queries, slicing, division.axes))
-    return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing)
+    known = all_axes(parts)
+    for part in parts:
+        columns: dict[PartialColumn, None] = {}
+        for query in part.queries:
+            plan = query_plan(query, len(groupings), aggregates)
+            plans.append(plan)
+            for column in plan.columns:
+                source = computed(column, query.where, by_cell=part.by_cell)
+                if source.args or not isinstance(source.partial, Failures):
+                    columns.setdefault(source)
+        groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
+    return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
 
 
-def query_plan(
-    query: Query, grouping: int, division: Division, columns: dict[PartialColumn, int], aggregates: Mapping[str, Aggregate]
-) -> QueryPlan:
-    """Find or add the columns of one query: over all rows where cells tell predicates apart, else over the rows that satisfy its own."""
-    by_cell = bool(division.axes)
-    where = None if by_cell else query.where
-
-    def position(partial: Partial, args: tuple[Expression, ...]) -> int:
-        return columns.setdefault(PartialColumn(partial, args, where), len(columns))
-
-    rows = position(Count(), ())
-    fallible = fallible_parts(query, with_predicate=not by_cell)
-    failures = position(Failures(), fallible) if fallible else None
+def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate]) -> QueryPlan:
+    fallible = fallible_parts(query)
     calls = {}
     for call in query.aggregate_calls:
         aggregate = aggregates[call.aggregate]
         placed = aggregate.partials(*(arg.type for arg in call.args))
-        calls[call] = aggregate, tuple(position(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    predicate = decomposed(query.where) if by_cell and query.where is not None else None
-    return QueryPlan(query, grouping, predicate, rows, failures, calls)
+        calls[call] = aggregate, tuple(PartialColumn(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
+    return QueryPlan(query, grouping, PartialColumn(Failures(), fallible) if fallible else None, calls)
 
 
-def fallible_parts(query: Query, *, with_predicate: bool) -> tuple[Expression, ...]:
-    """The row-level expressions of a query that can fail on some row; a predicate told apart by cells has a position for that."""
+def fallible_parts(query: Query) -> tuple[Expression, ...]:
+    """The row-level expressions of a query that can fail on some row."""
     parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
-    parts += [query.where] if query.where and with_predicate else []
+    parts += [query.where] if query.where else []
     return tuple(dict.fromkeys(part for part in parts if can_fail(part)))
 
 

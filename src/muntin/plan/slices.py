@@ -77,6 +77,13 @@ class SliceManager:
 
     def slice_starts(self, instants: Array) -> Array:
         """The start of the slice each instant lies in: the latest edge at or before it."""
+        if not len(instants):
+            return instants
+        low, high = int(instants.min()), int(instants.max())
+        if self.edges_per(high - low) + len(self.progressions) < len(instants) * len(self.progressions):
+            edges = [np.arange(one.floor(low), high + 1, one.period) for one in self.progressions]
+            known = np.unique(np.concatenate(edges))
+            return known[np.searchsorted(known, instants, side="right") - 1]
         starts = np.full(instants.shape, np.iinfo(np.int64).min, dtype=np.int64)
         for progression in self.progressions:
             np.maximum(starts, instants - (instants - progression.phase) % progression.period, out=starts)

@@ -98,7 +98,7 @@ class AxisSearch:
 
     @property
     def steps(self) -> int:
-        return len(self.axis.cuts).bit_length()
+        return self.axis.steps
 
     @cached_property
     def table(self) -> Column:
@@ -137,6 +137,8 @@ class CellSearch:
 
     def positions(self, frame: DataFrame) -> DataFrame:
         """The frame with a position per axis."""
+        if not self.searches:
+            return frame
         frame = frame.withColumns({name: column for search in self.searches for name, column in search.start().items()})
         for number in range(max((search.steps for search in self.searches), default=0)):
             frame = frame.withColumns({search.position_name: search.step(number) for search in self.searches if number < search.steps})

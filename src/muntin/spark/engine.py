@@ -19,7 +19,8 @@ from muntin.aggregates.base import Aggregate
 from muntin.errors import Refusal
 from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
-from muntin.plan.shared import SharedPlan, shared_plan
+from muntin.plan.planner import Planner
+from muntin.plan.shared import SharedPlan
 from muntin.plan.slices import Slicing
 from muntin.query.check import changed, check_pipeline
 from muntin.query.model import Query, StreamDefinition, TableDefinition
@@ -111,10 +112,15 @@ class Engine:
         """The shared plan of a stream's queries; made once per version of the registry."""
         version, plan = self._plans.get(stream, (-1, None))
         if plan is None or version != self.registry.version:
-            queries = sorted((query for query in self.queries if query.stream.lower() == stream.lower()), key=lambda query: query.name)
-            plan = shared_plan(queries, self.aggregates, slicing=self.slicing, sharing=self.sharing)
+            plan = self._planner(stream).choose(self.registry.version)
             self._plans[stream] = self.registry.version, plan
         return plan
+
+    def _planner(self, stream: str) -> Planner:
+        return Planner(lambda _: self._queries_of(stream), self.aggregates, self.sharing, self.slicing)
+
+    def _queries_of(self, stream: str) -> list[Query]:
+        return sorted((query for query in self.queries if query.stream.lower() == stream.lower()), key=lambda query: query.name)
 
     def explain(self) -> str:
         """The shared plan of every stream, for people."""
@@ -139,7 +145,7 @@ class Engine:
                 stack.enter_context(sink)
             for name in self._used_streams():
                 letters = Path(dead_letters) / name if dead_letters else None
-                job = StreamJob(self.streams[name], self.plan(name), targets, dead_letters=letters, on_progress=on_progress)
+                job = self._job(name, targets, None, letters, on_progress)
                 job.process_all(self._frame(name, bounded=True))
                 jobs[name] = job
         return Results(self.spark, self.queries, memory, jobs)
@@ -164,11 +170,17 @@ class Engine:
             jobs, queries = {}, {}
             for name, held in checkpoints.items():
                 letters = Path(dead_letters) / name if dead_letters else None
-                jobs[name] = StreamJob(self.streams[name], self.plan(name), sinks, held, letters, on_progress=on_progress)
+                jobs[name] = self._job(name, sinks, held, letters, on_progress)
                 queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
         return RunningJob(jobs, queries, sinks)
+
+    def _job(
+        self, name: str, sinks: Sequence[Sink], held: Checkpoint | None, letters: Path | None, on_progress: Callable[[Progress], None]
+    ) -> StreamJob:
+        planner, version = self._planner(name), self.registry.version
+        return StreamJob(self.streams[name], planner, version, sinks, held, letters, on_progress=on_progress)
 
     def _checkpoint(self, name: str, directory: Path | str | None, undo: ExitStack) -> Checkpoint | None:
         if directory is None:

@@ -1,8 +1,9 @@
 """One stream's job: micro-batches in, results out, exactly once.
 
-In: the rows of each batch from `foreachBatch`. Out: results at the sinks, and an entry in the slice log.
+In: the rows of each batch from `foreachBatch`, and versions of the registry. Out: results at the sinks, and an entry in the slice log.
 Convention, for entry N: pin what the result depends on; compute the partials, or read them if N is already in the log; step the
 assembly; write the results under N; mark N done. Whatever of this a crash cut short is done again with the same outcome.
+A version of the registry that was asked for takes effect with the next entry, and is pinned to it.
 Paper: the pane-level query runs in Spark, the window-level query here (panes-2005, section 3.1).
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,17 +21,25 @@ from pyspark.sql import DataFrame
 
 from muntin.disorder import Slack
 from muntin.errors import CheckpointError
+from muntin.plan.load import FIRST_LOAD, Load
+from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.partials import BatchFacts, PartialAggregation, collect, span_of
+from muntin.spark.collecting import Collecting
+from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
+from muntin.spark.partials import BatchFacts
 from muntin.spark.progress import Progress
 from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
-from muntin.spark.slicelog import Entry, EntryKind, Pin, SliceLog, Snapshot
+from muntin.spark.slicelog import SliceLog
 from muntin.timeline import BEGINNING, END, Interval
-from muntin.windows.assembly import Aggregations, Assembly, QueryCounts
+from muntin.windows.assembly import Aggregations, Assembly
 from muntin.windows.closing import ResultChunk
+from muntin.windows.life import QueryLife
+from muntin.windows.observing import observed
+from muntin.windows.shards import grouping_layout
+from muntin.windows.snapshots import restore, snapshot
 
 #: What a closing entry says about its rows: there are none.
 NO_ROWS = BatchFacts(rows=0, last=BEGINNING, dead=0)
@@ -46,19 +55,21 @@ def wall_clock() -> int:
 
 @dataclass
 class Totals:
-    """Counters of the whole run; they go into the log with every entry."""
+    """Counters of the whole run; they go into the log with every entry. `last` is the greatest time of a good row."""
 
     rows: int = 0
     dead: int = 0
     entries: int = 0
+    last: int = BEGINNING
 
 
 @dataclass
 class StreamJob:
-    """The state of a running stream. `process` is what `foreachBatch` calls."""
+    """The state of a running stream. `process` is what `foreachBatch` calls; `version` is the registry's that the next entry uses."""
 
     stream: StreamDefinition
-    plan: SharedPlan
+    planner: Planner
+    version: int
     sinks: Sequence[Sink]
     checkpoint: Checkpoint | None = None
     dead_letters: Path | None = None
@@ -67,10 +78,12 @@ class StreamJob:
     totals: Totals = field(default_factory=Totals)
 
     def __post_init__(self) -> None:
-        self.assembly = Assembly(self.plan)
-        self.aggregations = [PartialAggregation(self.stream, grouping) for grouping in self.plan.groupings]
+        self.load: Load = FIRST_LOAD
+        self.used = self.version
+        self.assembly = Assembly(self.planner.choose(self.version))
+        self.collecting = Collecting(self.stream, self.assembly.plan)
         self.disorder = Slack(self.stream.slack.micros)
-        self.log = SliceLog(self.checkpoint.directory, self.plan) if self.checkpoint else None
+        self.log = SliceLog(self.checkpoint.directory, self.planner) if self.checkpoint else None
         self.last = EntryId(-1)
         self.gate = threading.Lock()
         self.stopping = False
@@ -79,17 +92,20 @@ class StreamJob:
         self._began = time.monotonic()
         if self.log:
             self._recover(self.log)
+        self._restored_rows = self.totals.rows
+
+    @property
+    def plan(self) -> SharedPlan:
+        return self.assembly.plan
 
     # -- recovery ---------------------------------------------------------------------------------------------------------------
 
     def _recover(self, log: SliceLog) -> None:
         """Load the newest snapshot and go over the entries after it, without writing their results again."""
-        snapshot, entries, counters = log.recover()
+        found, entries, counters = log.recover()
         self._check_spark_checkpoint(log)
-        if snapshot:
-            self._restore_counters(snapshot.counters)
-            self.assembly.restore(snapshot.partials, int(snapshot.counters["punctuation"]))
-            self.last = snapshot.id
+        if found:
+            self._restore(found)
         for entry in entries:
             for _ in self._step(entry):
                 pass
@@ -104,6 +120,15 @@ class StreamJob:
                 values=f"{self.checkpoint.directory if self.checkpoint else ''}",
                 way_out="start with a new checkpoint and a new output directory",
             )
+
+    def _restore(self, found: Snapshot) -> None:
+        counters = found.counters
+        lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
+        self.assembly = Assembly(found.plan, latest=int(counters["latest"]), lives=lives)
+        self.assembly.aggregations = Aggregations(**counters["aggregations"])
+        restore(self.assembly, found.holdings, int(counters["punctuation"]))
+        self.totals = Totals(**counters["totals"])
+        self.used, self.last = int(counters["registry"]), found.id
 
     def _check_not_behind(self) -> None:
         committed = self.checkpoint.spark_committed() if self.checkpoint else -1
@@ -149,15 +174,17 @@ class StreamJob:
 
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
-        rows = Rows(frame, self.stream, self._limit())
-        partials, facts = collect(self.aggregations, rows, span_of(rows, self.aggregations))
-        self._write_dead_letters(EntryId(0), rows, facts)
-        self._finish(Entry(EntryId(0), partials, facts, EntryKind.CLOSING))
+        entry, pin = EntryId(0), self._new_pin()
+        rows = Rows(frame, self.stream, pin.limit)
+        partials, facts = self.collecting(rows, self.collecting.span_of(rows))
+        self._write_dead_letters(entry, rows, facts)
+        self._finish(Entry(entry, pin, partials, facts, EntryKind.CLOSING))
 
     def close(self) -> None:
         """The closing entry: the input has ended, every open window closes."""
-        nothing = [store.nothing() for store in self.assembly.stores]
-        closing = Entry(self.last.next_timer(), nothing, NO_ROWS, EntryKind.CLOSING)
+        pin = self._new_pin()
+        nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
+        closing = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, EntryKind.CLOSING)
         if self.log:
             self._check_nothing_begun(self.log)
             self.log.append(closing)
@@ -176,10 +203,13 @@ class StreamJob:
         pin = self._pinned(entry)
         logged = self.log.read(entry) if self.log else None
         if logged is None:
+            plan = self.planner.named(pin.registry, pin.division)
+            if plan is not self.collecting.plan:
+                self.collecting = Collecting(self.stream, plan)
             rows = Rows(frame, self.stream, pin.limit)
-            partials, facts = collect(self.aggregations, rows, self._span)
+            partials, facts = self.collecting(rows, self._span)
             self._write_dead_letters(entry, rows, facts)
-            logged = Entry(entry, partials, facts)
+            logged = Entry(entry, pin, partials, facts)
             if self.log:
                 self.log.append(logged)
         return logged
@@ -188,22 +218,30 @@ class StreamJob:
         pinned = self.log.pinned(entry) if self.log else None
         if pinned:
             return pinned
-        query = (self.checkpoint.spark_query() if self.checkpoint else None) or ""
-        strategy = f"{self.plan.sharing.value} {self.plan.slicing.value}"
-        pin = Pin(registry=1, punctuation=self.assembly.punctuation, limit=self._limit(), spark_query=query, strategy=strategy)
+        pin = self._new_pin()
         if self.log:
             self.log.pin(entry, pin)
         return pin
+
+    def _new_pin(self) -> Pin:
+        query = (self.checkpoint.spark_query() if self.checkpoint else None) or ""
+        plan = self.planner.choose(self.version, self.load, self.plan if self.version == self.used else None)
+        return Pin(self.version, self.assembly.punctuation, self._limit(), query, division_names(plan))
 
     def _limit(self) -> int:
         """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
         return max(self.assembly.punctuation, self.clock()) + self.stream.max_ahead.micros
 
     def _step(self, entry: Entry) -> Iterator[ResultChunk]:
+        plan = self.planner.named(entry.pin.registry, entry.pin.division)
+        if plan is not self.plan:
+            self.assembly.use(plan, since=self.totals.last + 1 if self.totals.last > BEGINNING else BEGINNING)
+        self.used = entry.pin.registry
         self.totals.rows += entry.facts.rows
         self.totals.dead += entry.facts.dead
         self.totals.entries += 1
-        self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(self.plan.groupings)
+        self.totals.last = max(self.totals.last, entry.facts.last)
+        self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
         punctuation = END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last)
         yield from self.assembly.step(entry.partials, punctuation)
 
@@ -214,11 +252,12 @@ class StreamJob:
             pass
         self.last = entry.id
         self._span = expected_span(entry.facts, self.assembly.punctuation)
+        self.load = observed(self.plan, entry.partials, entry.facts.rows) or self.load
         if self.log:
             counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
             self.log.done(entry.id, counters)
             if self.log.wants_snapshot():
-                self.log.snapshot(Snapshot(entry.id, self.assembly.snapshot(), counters))
+                self.log.snapshot(Snapshot(entry.id, self.plan, snapshot(self.assembly), counters))
         self.on_progress(self.progress())
 
     def _deliver(self, entry: EntryId, results: Iterator[ResultChunk]) -> None:
@@ -238,37 +277,29 @@ class StreamJob:
 
     def counters(self) -> dict[str, Any]:
         return {
+            "registry": self.used,
             "punctuation": self.assembly.punctuation,
             "latest": self.assembly.latest,
             "totals": asdict(self.totals),
-            "queries": {name: asdict(counts) for name, counts in self.assembly.counts.items()},
+            "queries": {name: asdict(life) for name, life in self.assembly.lives.items()},
             "aggregations": asdict(self.assembly.aggregations),
-            "begun": sorted(name for closer in self.assembly.closers for name in closer.begun),
         }
 
-    def _restore_counters(self, counters: Mapping[str, Any]) -> None:
-        self.totals = Totals(**counters["totals"])
-        self.assembly.latest = int(counters["latest"])
-        self.assembly.counts.update({name: QueryCounts(**counts) for name, counts in counters["queries"].items()})
-        self.assembly.aggregations = Aggregations(**counters["aggregations"])
-        for closer in self.assembly.closers:
-            closer.begun |= set(counters["begun"]) & {plan.query.name for plan in closer.plans}
-
     def progress(self) -> Progress:
-        counts = self.assembly.counts.values()
+        lives = self.assembly.lives.values()
         seconds = time.monotonic() - self._began
         return Progress(
             entries=self.totals.entries,
             rows=self.totals.rows,
-            rows_per_second=self.totals.rows / max(seconds, 1e-9),
+            rows_per_second=(self.totals.rows - self._restored_rows) / max(seconds, 1e-9),
             punctuation=self.assembly.punctuation,
-            windows_closed=sum(one.windows for one in counts),
-            results=sum(one.results for one in counts),
-            late=sum(one.late for one in counts),
+            windows_closed=sum(one.windows for one in lives),
+            results=sum(one.results for one in lives),
+            late=sum(one.late for one in lives),
             dead_lettered=self.totals.dead,
             seconds=seconds,
-            slices=sum(len(store.starts) for store in self.assembly.stores),
-            groups=sum(len(store.fragments.groups) for store in self.assembly.stores),
+            slices=self.assembly.slices,
+            groups=self.assembly.groups,
         )
 
 

@@ -1,8 +1,9 @@
-"""Partials in the JVM: one Spark aggregation per grouping and micro-batch. The papers' pane-level query.
+"""Partials in the JVM: one Spark aggregation for all groupings that share columns. The papers' pane-level query.
 
 In: the rows of a batch. Out: `Partials` per grouping, and what the batch says about itself: rows, greatest time, dead letters.
-Convention: rows never reach Python; a row whose time is NULL, unparsable or too far ahead falls into the slice NULL, where it is
-counted, and is written out by a second, rare pass. Columns are built once: each costs round trips to the JVM.
+Convention: rows never reach Python. A row whose time is NULL, unparsable or too far ahead has no slice: it is counted, and written out
+by a second, rare pass. Several groupings are one aggregation over a few copies of each row, one for each grouping, so that the source
+is read once and searched once. Columns are built once: each costs round trips to the JVM.
 """
 
 from __future__ import annotations
@@ -11,22 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from muntin.columnar import integers
 from muntin.expression.tree import Expression
-from muntin.plan.shared import Failures, Grouping, PartialColumn
+from muntin.plan.divide import Sharing
+from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.cells import CellSearch
-from muntin.spark.columns import Compiled, compile_column
+from muntin.spark.columns import Compiled, compile_column, spark_type
 from muntin.spark.rows import Rows, micros_of, resolve
-from muntin.spark.slicekey import KeyKind, SliceKey
+from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
-from muntin.windows.store import Partials
+from muntin.windows.shards import Partials
 
-_AT, _ROWS, _LAST = "_muntin_at", "_muntin_rows", "_muntin_last"
+_AT, _COPY, _GOOD, _KEYS = "_muntin_at", "_muntin_copy", "_muntin_good", "_muntin_keys"
+_ROWS, _DEAD, _LAST = "_muntin_rows", "_muntin_dead", "_muntin_last"
 
 
 @dataclass(frozen=True)
@@ -39,65 +43,85 @@ class BatchFacts:
 
 
 @dataclass(frozen=True)
-class PartialAggregation:
-    """The aggregation of one grouping, ready for any batch."""
+class Pass:
+    """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins and the same columns."""
 
     stream: StreamDefinition
-    grouping: Grouping
+    groupings: tuple[Grouping, ...]
 
     @cached_property
-    def key(self) -> SliceKey:
-        return SliceKey(self.grouping.slice_manager(), grouped=bool(self.grouping.keys))
+    def slice_keys(self) -> list[SliceKey]:
+        return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys)) for grouping in self.groupings]
 
     @cached_property
     def cells(self) -> CellSearch:
-        return CellSearch(self.grouping.axes)
+        return CellSearch(tuple(dict.fromkeys(axis for grouping in self.groupings for axis in grouping.axes)))
 
     @cached_property
-    def keys(self) -> list[Column]:
-        """The cell, where there are axes, and the group columns; NULL for dead letters, which must not make groups of their own."""
-        keys = [self.cells.cell(self.grouping.axes)] if self.grouping.axes else []
-        keys += [compile_column(key, resolve).value for key in self.grouping.keys]
-        return [F.when(good(), key).alias(f"k{number}") for number, key in enumerate(keys)]
+    def expressions(self) -> tuple[Expression, ...]:
+        """Every group column that some grouping has."""
+        return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
+
+    @property
+    def by_cell(self) -> bool:
+        return any(grouping.by_cell for grouping in self.groupings)
 
     @cached_property
     def aggregates(self) -> list[Column]:
-        last = F.max(F.when(good(), micros_of(self.stream)))
-        lifted = [
+        return [
             lane.alias(f"{prefix(at)}{number}")
-            for at, column in enumerate(self.grouping.columns)
+            for at, column in enumerate(self.groupings[0].columns)
             for number, lane in enumerate(partial_columns(column))
         ]
-        return [F.count(F.lit(1)).alias(_ROWS), last.alias(_LAST), *lifted]
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
-        """Instant, group columns, rows, greatest time, then the partial columns."""
+        """The copy, the instant and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        at = F.when(rows.good(micros), self.key.column(micros, span))
-        frame = rows.frame.withColumn(_AT, at)
-        return (self.cells.positions(frame) if self.grouping.axes else frame).groupBy(F.col(_AT), *self.keys).agg(*self.aggregates)
+        frame = self.cells.positions(rows.frame.withColumn(_GOOD, rows.good(micros)))
+        copies = [self._copy(number, micros, span, rows) for number in range(len(self.groupings))]
+        keys = F.explode(F.array(*copies)) if len(copies) > 1 else copies[0]
+        names = [_COPY, _AT, *(["cell"] if self.by_cell else []), *(f"k{at}" for at in range(len(self.expressions)))]
+        grouped = frame.withColumn(_KEYS, keys).groupBy(*(F.col(f"{_KEYS}.{name}").alias(name) for name in names))
+        return grouped.agg(*self._facts(rows, micros), *self.aggregates)
 
-    def collected(self, rows: Rows, span: Interval | None) -> tuple[Partials, BatchFacts]:
+    def _copy(self, number: int, micros: Column, span: Interval | None, rows: Rows) -> Column:
+        """What one grouping groups a row by; NULL for rows without a slice, which must not make groups of their own."""
+        grouping, used = self.groupings[number], F.col(_GOOD) & rows.matched
+        parts = {_COPY: F.lit(number), _AT: F.when(used, self.slice_keys[number].column(micros, span))}
+        if self.by_cell:
+            parts["cell"] = F.when(used, self.cells.cell(grouping.axes)) if grouping.by_cell else F.lit(None).cast("bigint")
+        for at, key in enumerate(self.expressions):
+            value = compile_column(key, resolve).value if key in grouping.keys else F.lit(None)
+            parts[f"k{at}"] = F.when(used, value).cast(spark_type(key.type))
+        return F.struct(*(part.alias(name) for name, part in parts.items()))
+
+    @staticmethod
+    def _facts(rows: Rows, micros: Column) -> list[Column]:
+        good = F.col(_GOOD)
+        return [
+            F.count(F.when(rows.first, F.lit(1))).alias(_ROWS),
+            F.count(F.when(rows.first & ~good, F.lit(1))).alias(_DEAD),
+            F.max(F.when(good, micros)).alias(_LAST),
+        ]
+
+    def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
-        counts = integers(table[_ROWS], null=0)
-        bad = table[_AT].is_null().combine_chunks().to_numpy(zero_copy_only=False).astype(bool)
-        last = int(integers(table[_LAST], null=BEGINNING).max(initial=BEGINNING))
-        kept = table.filter(pa.array(~bad)) if bad.any() else table
-        return self.decoded(kept), BatchFacts(int(counts.sum()), last, int(counts[bad].sum()))
+        copy = integers(table[_COPY], null=0)
+        first = table.filter(pa.array(copy == 0)) if len(self.groupings) > 1 else table
+        last = int(integers(first[_LAST], null=BEGINNING).max(initial=BEGINNING))
+        facts = BatchFacts(int(integers(first[_ROWS], null=0).sum()), last, int(integers(first[_DEAD], null=0).sum()))
+        sliced = np.asarray(table[_AT].is_valid().combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
+        kept = [table.filter(pa.array(sliced & (copy == number))) for number in range(len(self.groupings))]
+        return [self.decoded(part, grouping) for part, grouping in zip(kept, self.groupings, strict=True)], facts
 
-    def decoded(self, table: pa.Table) -> Partials:
+    def decoded(self, table: pa.Table, grouping: Grouping) -> Partials:
         """What Spark returned, as partials."""
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(at))))
-            for at, column in enumerate(self.grouping.columns)
+            for at, column in enumerate(grouping.columns)
         )
-        keys = tuple(table[f"k{number}"].combine_chunks() for number in range(len(self.keys)))
-        return Partials(integers(table[_AT], null=0), keys, states)
-
-
-def good() -> Column:
-    """The row has a slice: it is not a dead letter."""
-    return F.col(_AT).isNotNull()
+        names = [*(["cell"] if grouping.by_cell else []), *(f"k{self.expressions.index(key)}" for key in grouping.keys)]
+        return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
 
 
 def prefix(column: int) -> str:
@@ -109,7 +133,7 @@ def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
     where = compile_column(column.where, resolve) if column.where is not None else None
     if isinstance(column.partial, Failures):
-        return (F.count(F.when(good() & failed(column.args, where), F.lit(1))),)
+        return (F.count(F.when(F.col(_GOOD) & failed(column.args, where), F.lit(1))),)
     args = [compile_column(arg, resolve).value for arg in column.args]
     if where is None:
         return column.partial.lift(F, *args)
@@ -126,24 +150,10 @@ def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
     return inside if where.failed is None else where.failed | inside
 
 
-def collect(aggregations: Sequence[PartialAggregation], rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
-    """Run the aggregations. With several of them the batch is kept in memory in between, so that the source is read once."""
-    if len(aggregations) > 1:
-        rows.frame.persist()
-    try:
-        found = [aggregation.collected(rows, span) for aggregation in aggregations]
-    finally:
-        if len(aggregations) > 1:
-            rows.frame.unpersist()
-    return [partials for partials, _ in found], found[0][1]
-
-
-def span_of(rows: Rows, aggregations: Sequence[PartialAggregation]) -> Interval | None:
-    """The span of bounded rows, found by a pass of its own, and only where a ring needs it."""
-    if not any(aggregation.key.kind is KeyKind.RING for aggregation in aggregations):
-        return None
-    micros = micros_of(rows.stream)
-    timed = F.when(rows.good(micros), micros)
-    ends = rows.frame.agg(F.min(timed), F.max(timed)).toArrow()
-    low, high = (column.to_pylist()[0] for column in ends.columns)
-    return None if low is None else Interval(low, high + 1)
+def passes(stream: StreamDefinition, plan: SharedPlan) -> list[Pass]:
+    """Groupings that are one aggregation together: those with the same joins and columns, unless nothing is to be shared."""
+    together: dict[object, list[Grouping]] = {}
+    for at, grouping in enumerate(plan.groupings):
+        alone = at if plan.sharing is Sharing.UNSHARED else None
+        together.setdefault((grouping.family.joins, grouping.columns, alone), []).append(grouping)
+    return [Pass(stream, tuple(members)) for members in together.values()]

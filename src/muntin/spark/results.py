@@ -15,7 +15,7 @@ from muntin.errors import DataError, Refusal
 from muntin.query.model import Query
 from muntin.spark.job import StreamJob
 from muntin.spark.sinks.memory import MemorySink
-from muntin.windows.assembly import QueryCounts
+from muntin.windows.life import QueryLife
 from muntin.windows.results import result_schema
 
 
@@ -44,9 +44,9 @@ class Results:
         return self._spark.createDataFrame(self[name])
 
     @property
-    def counts(self) -> dict[str, QueryCounts]:
+    def counts(self) -> dict[str, QueryLife]:
         """Windows, results, late rows and errors per query."""
-        return {name: counts for job in self.jobs.values() for name, counts in job.assembly.counts.items()}
+        return {name: counts for job in self.jobs.values() for name, counts in job.assembly.lives.items()}
 
     @property
     def stopped(self) -> dict[str, str]:

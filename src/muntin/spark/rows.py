@@ -7,7 +7,7 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -30,9 +30,13 @@ def micros_of(stream: StreamDefinition) -> Column:
 
 @dataclass(frozen=True)
 class Rows:
+    """`matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it."""
+
     frame: DataFrame
     stream: StreamDefinition
     limit: int
+    matched: Column = field(default_factory=lambda: F.lit(True))
+    first: Column = field(default_factory=lambda: F.lit(True))
 
     def good(self, micros: Column) -> Column:
         """Not a dead letter. NULL time compares as NULL, which `coalesce` turns into false."""

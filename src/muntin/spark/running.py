@@ -109,7 +109,7 @@ class RunningJob:
     @property
     def stopped(self) -> dict[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: one.stopped for job in self.jobs.values() for name, one in job.assembly.counts.items() if one.stopped}
+        return {name: reason for job in self.jobs.values() for name, reason in job.assembly.stopped.items()}
 
     def _raise_failure(self) -> None:
         for name, query in self.queries.items():

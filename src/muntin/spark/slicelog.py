@@ -9,21 +9,16 @@ the log since the last one has grown larger than it, so writing stays amortised 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from enum import Enum
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from muntin.errors import CheckpointError
-from muntin.plan.shared import SharedPlan
+from muntin.plan.planner import Planner
 from muntin.spark import durable
-from muntin.spark.encoding import decode_partials, encode_partials
-from muntin.spark.partials import BatchFacts
+from muntin.spark.entries import Entry, Pin, Snapshot, entry_from, entry_parts, pin_from, snapshot_from, snapshot_parts
 from muntin.spark.sinks.base import EntryId
-from muntin.windows.store import Partials
 
 #: A log shorter than this is not worth a snapshot.
 SMALLEST_SNAPSHOT = 1 << 20
@@ -31,44 +26,9 @@ SMALLEST_SNAPSHOT = 1 << 20
 MOST_ENTRIES = 100
 
 
-@dataclass(frozen=True)
-class Pin:
-    """What a batch's result depends on besides its rows. A replay uses the pin, not the clock or the registry of the day."""
-
-    registry: int
-    punctuation: int
-    limit: int
-    spark_query: str
-    strategy: str
-
-
-class EntryKind(Enum):
-    BATCH = "batch"  # a micro-batch
-    CLOSING = "closing"  # the end of the input: every open window closes
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A log entry: the partials of a batch and its facts."""
-
-    id: EntryId
-    partials: list[Partials]
-    facts: BatchFacts
-    kind: EntryKind = EntryKind.BATCH
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The state after entry `id`, and the counters at that point."""
-
-    id: EntryId
-    partials: list[Partials]
-    counters: dict[str, Any]
-
-
 class SliceLog:
-    def __init__(self, directory: Path, plan: SharedPlan) -> None:
-        self.plan = plan
+    def __init__(self, directory: Path, planner: Planner) -> None:
+        self.planner = planner
         self._pins, self._log, self._done, self._snapshots = (directory / name for name in ("pins", "log", "done", "snapshots"))
         self._grown = 0
         self._entries = 0
@@ -76,18 +36,17 @@ class SliceLog:
 
     def pinned(self, entry: EntryId) -> Pin | None:
         path = self._pins / str(entry)
-        return Pin(**_without_blobs(durable.read(path)[0])) if path.exists() else None
+        return pin_from(durable.read(path)[0]) if path.exists() else None
 
     def pin(self, entry: EntryId, pin: Pin) -> None:
         durable.write(self._pins / str(entry), asdict(pin))
 
     def read(self, entry: EntryId) -> Entry | None:
         path = self._log / str(entry)
-        return self._entry(entry, path) if path.exists() else None
+        return self._entry(entry) if path.exists() else None
 
     def append(self, entry: Entry) -> None:
-        blobs = [encode_partials(partials, grouping) for partials, grouping in zip(entry.partials, self.plan.groupings, strict=True)]
-        self._grown += durable.write(self._log / str(entry.id), asdict(entry.facts) | {"kind": entry.kind.value}, blobs)
+        self._grown += durable.write(self._log / str(entry.id), *entry_parts(entry, self.planner))
         self._entries += 1
 
     def done(self, entry: EntryId, counters: dict[str, Any]) -> None:
@@ -98,8 +57,7 @@ class SliceLog:
 
     def snapshot(self, snapshot: Snapshot) -> None:
         """Write the state, then forget the entries it stands for."""
-        blobs = [encode_partials(partials, grouping) for partials, grouping in zip(snapshot.partials, self.plan.groupings, strict=True)]
-        self._snapshot_size = durable.write(self._snapshots / str(snapshot.id), snapshot.counters, blobs)
+        self._snapshot_size = durable.write(self._snapshots / str(snapshot.id), *snapshot_parts(snapshot))
         self._grown = self._entries = 0
         self._forget(snapshot.id)
 
@@ -111,10 +69,10 @@ class SliceLog:
         finished = self._names(self._done)
         logged = self._names(self._log)
         self._check_contiguous(snapshot, finished, logged)
-        counters = _without_blobs(durable.read(self._done / str(finished[-1]))[0]) if finished else (snapshot.counters if snapshot else {})
+        counters = durable.read(self._done / str(finished[-1]))[0] if finished else (snapshot.counters if snapshot else {})
         self._entries = len(finished)
         self._grown = sum((self._log / str(entry)).stat().st_size for entry in finished)
-        return snapshot, (self._entry(entry, self._log / str(entry)) for entry in finished), counters
+        return snapshot, map(self._entry, finished), counters
 
     def unfinished_timer(self, last: EntryId) -> Entry | None:
         """A timer entry that was logged after `last` and not finished: nothing else will bring it again."""
@@ -130,23 +88,20 @@ class SliceLog:
         pins = self._names(self._pins)
         return self.pinned(pins[-1]) if pins else None
 
-    def _entry(self, entry: EntryId, path: Path) -> Entry:
-        header, blobs = durable.read(path)
-        facts = _without_blobs(header)
-        kind = EntryKind(facts.pop("kind"))
-        return Entry(entry, self._partials(blobs), BatchFacts(**facts), kind)
+    def pins(self) -> list[Pin]:
+        """Every pin that is still needed."""
+        return [pin for name in self._names(self._pins) if (pin := self.pinned(name))]
 
-    def _partials(self, blobs: Sequence[memoryview]) -> list[Partials]:
-        return [decode_partials(pa.py_buffer(blob), grouping) for blob, grouping in zip(blobs, self.plan.groupings, strict=True)]
+    def _entry(self, entry: EntryId) -> Entry:
+        return entry_from(entry, *durable.read(self._log / str(entry)), self.planner)
 
     def _newest_snapshot(self) -> Snapshot | None:
         names = self._names(self._snapshots)
         if not names:
             return None
         path = self._snapshots / str(names[-1])
-        header, blobs = durable.read(path)
         self._snapshot_size = path.stat().st_size
-        return Snapshot(names[-1], self._partials(blobs), _without_blobs(header))
+        return snapshot_from(names[-1], *durable.read(path), self.planner)
 
     def _check_contiguous(self, snapshot: Snapshot | None, finished: list[EntryId], logged: list[EntryId]) -> None:
         expected = snapshot.id if snapshot else EntryId(-1)
@@ -174,7 +129,3 @@ class SliceLog:
             raise CheckpointError(
                 "a checkpoint holds nothing but its own files", values=f"{folder}: {error}", way_out="remove it"
             ) from None
-
-
-def _without_blobs(header: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in header.items() if key != "blobs"}

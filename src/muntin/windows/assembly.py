@@ -1,8 +1,8 @@
 """Assembly: partials and punctuations in, results of closed windows out. The papers' window-level query, for all queries at once.
 
-In: `Partials` per grouping and a punctuation. Out: `ResultChunk`s, one query's rows in order of window end and group.
-Convention: all state is the slices in hand, the last punctuation and which queries have stopped; the same steps give the same
-results whatever came before was cut into. Nothing here knows whether it runs in the driver or on an executor.
+In: `Partials` per grouping and a punctuation; plans that change as queries come and go. Out: `ResultChunk`s, one query's rows in order
+of window end and group. Convention: all state is the slices in hand, the last punctuation and what each query went through; how the
+partials were grouped leaves no trace in it. Nothing here knows whether it runs in the driver or on an executor.
 """
 
 from __future__ import annotations
@@ -13,35 +13,27 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from muntin.columnar import integers
-from muntin.plan.fragments import Truth
-from muntin.plan.shared import SharedPlan
+from muntin.plan.divide import Sharing
+from muntin.plan.family import Family
+from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.timeline import BEGINNING
-from muntin.windows.closing import GroupingWindows, ResultChunk
-from muntin.windows.due import missed
-from muntin.windows.groups import codes_of
-from muntin.windows.store import Partials, SliceStore
+from muntin.windows.closing import ResultChunk
+from muntin.windows.folding import Fold
+from muntin.windows.household import Household
+from muntin.windows.life import QueryLife
+from muntin.windows.shards import Partials, Shards
 
-#: Cells of slices × fragments absorbed before windows are closed: bounds the memory of a batch that spans a long time.
+#: Cells of slices × strands absorbed before windows are closed: bounds the memory of a batch that spans a long time.
 CELLS_AT_ONCE = 4_000_000
-#: Keys that are not worth counting.
-FEW = 1_000
 
-
-@dataclass
-class QueryCounts:
-    """What happened to one query so far. `late` rows missed a window that had closed; `dropped` ones missed all of theirs."""
-
-    windows: int = 0
-    results: int = 0
-    late: int = 0
-    dropped: int = 0
-    stopped: str = ""
+Feeds = list[tuple[Fold, Shards]]
+#: A family, and what of it keeps to itself under a strategy that shares less.
+Home = tuple[Family, object]
 
 
 @dataclass
 class Aggregations:
-    """By the definition of on-the-fly-sharing-2006, section 3.1: rows into slices, and slices into windows."""
+    """By the definition of on-the-fly-sharing-2006: rows into shards; shards into predicates' slices, and slices into windows."""
 
     partial: int = 0
     final: int = 0
@@ -54,101 +46,148 @@ class Assembly:
     plan: SharedPlan
     punctuation: int = BEGINNING
     latest: int = BEGINNING
-    counts: dict[str, QueryCounts] = field(default_factory=dict)
+    lives: dict[str, QueryLife] = field(default_factory=dict)
     aggregations: Aggregations = field(default_factory=Aggregations)
 
     def __post_init__(self) -> None:
-        self.stores = [SliceStore(grouping) for grouping in self.plan.groupings]
-        self.closers = [GroupingWindows(store, self.plan.in_grouping(at)) for at, store in enumerate(self.stores)]
+        self.households: dict[Home, Household] = {}
+        plan, self.plan = self.plan, SharedPlan((), (), self.plan.slicing, self.plan.sharing)
+        self.use(plan, since=BEGINNING)
+
+    # -- queries come and go ----------------------------------------------------------------------------------------------------
+
+    def use(self, plan: SharedPlan, *, since: int) -> None:
+        """Go on with another plan. A query that it has and the old one had not takes part in windows that start at `since` or later."""
+        known = {one.query.name: one for one in self.plan.queries}
+        wanted = {one.query.name: one for one in plan.queries}
+        for name, one in known.items():
+            if name not in wanted or wanted[name].query != one.query:
+                self._remove(one)
+        for name, one in wanted.items():
+            if name not in known or known[name].query != one.query:
+                self.lives.setdefault(name, QueryLife(since))
+                self._add(one)
+        self.plan = plan
+        self._folds = self._all_folds()
+
+    def _add(self, plan: QueryPlan) -> None:
+        if not self.lives[plan.query.name].stopped:
+            home = self.households.setdefault(self.home_of(plan), Household(plan.family, self.plan.slicing, self.lives))
+            home.add(plan)
+
+    def home_of(self, plan: QueryPlan) -> Home:
+        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: plan.query.window}
+        return plan.family, apart.get(self.plan.sharing)
+
+    def _remove(self, plan: QueryPlan) -> None:
+        self._evict(plan)
+        del self.lives[plan.query.name]
+
+    def _evict(self, plan: QueryPlan) -> None:
+        """Let go of all that is held for a query."""
+        home = self.households.get(self.home_of(plan))
+        if home and plan.query.name in home:
+            home.remove(plan.query.name)
+            if not home.stores:
+                del self.households[self.home_of(plan)]
+
+    def _all_folds(self) -> list[dict[Home, Fold]]:
+        """For each grouping, how its partials come to every household it serves."""
+        served: list[dict[Home, list[QueryPlan]]] = [{} for _ in self.plan.groupings]
         for plan in self.plan.queries:
-            self.counts.setdefault(plan.query.name, QueryCounts())
+            if not self.lives[plan.query.name].stopped:
+                served[plan.grouping].setdefault(self.home_of(plan), []).append(plan)
+        return [
+            {home: Fold(grouping, plans, self.households[home].groups, self.households[home].predicates) for home, plans in homes.items()}
+            for grouping, homes in zip(self.plan.groupings, served, strict=True)
+        ]
+
+    # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
     def step(self, partials: Sequence[Partials], punctuation: int) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step."""
         punctuation = max(punctuation, self.punctuation)
         self.latest = max([self.latest, *(int(arrived.at.max(initial=BEGINNING)) for arrived in partials)])
-        for grouping, arrived in enumerate(partials):
-            self._count_late(grouping, arrived)
-            yield from self._step_grouping(grouping, arrived, punctuation)
+        feeds: dict[Home, Feeds] = {home: [] for home in self.households}
+        for folds, arrived in zip(self._folds, partials, strict=True):
+            for home, fold in folds.items():
+                feeds[home].append((fold, fold.shards(arrived)))
+        for home, household in list(self.households.items()):
+            yield from self._step_household(household, feeds[home], punctuation)
         self.punctuation = punctuation
+        self._evict_stopped()
 
-    def _step_grouping(self, grouping: int, arrived: Partials, punctuation: int) -> Iterator[ResultChunk]:
+    def _step_household(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[ResultChunk]:
         """In order of time, a bounded number of cells at once: windows before the next piece are already complete."""
-        closer, store, closed = self.closers[grouping], self.stores[grouping], self.punctuation
-        for piece, until in self._pieces(closer, arrived, punctuation):
-            store.absorb(piece)
+        closed = self.punctuation
+        for low, high, until in self._pieces(home, feeds, punctuation):
+            for fold, shards in feeds:
+                before = fold.combined
+                for folded in fold.folded(shards.between(low, high)):
+                    home.count_late(folded, self.punctuation)
+                    home.absorb(folded, punctuation=closed)
+                self.aggregations.final += fold.combined - before
             if until > closed:
-                yield from self._recorded(closer.close(after=closed, upto=until, latest=self.latest, stopped=self.stopped))
+                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest))
                 closed = until
-                store.drop_before(closer.horizon(until), until)
 
-    def _pieces(self, closer: GroupingWindows, arrived: Partials, punctuation: int) -> Iterator[tuple[Partials, int]]:
-        """Partials in order of time, without those no open window needs, each piece with the punctuation it allows."""
-        starts = closer.store.slices.slice_starts(arrived.at)
-        live = np.nonzero(starts >= closer.horizon(self.punctuation))[0]
-        order = live[np.argsort(starts[live], kind="stable")]
-        slices, firsts = np.unique(starts[order], return_index=True)
-        step = max(1, CELLS_AT_ONCE // max(1, len(closer.store.fragments) + distinct_keys(arrived)))
-        for at in range(step, len(slices), step):
-            yield arrived.rows(order[firsts[at - step] : firsts[at]]), min(punctuation, int(slices[at]))
-        rest = firsts[(len(slices) - 1) // step * step] if len(slices) else 0
-        yield arrived.rows(order[rest:]), punctuation
+    def _pieces(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[tuple[int, int, int]]:
+        """Stretches of slices, each with the punctuation it allows."""
+        starts = np.unique(np.concatenate([shards.start for _, shards in feeds])) if feeds else np.empty(0, dtype=np.int64)
+        step = max(1, CELLS_AT_ONCE // max(1, home.width()))
+        low = BEGINNING
+        for at in range(step, len(starts), step):
+            edge = int(starts[at])
+            yield low, edge, min(punctuation, edge)
+            low = edge
+        yield low, 2**63 - 1, punctuation
 
     def _recorded(self, chunks: Iterator[ResultChunk]) -> Iterator[ResultChunk]:
         for chunk in chunks:
-            counts = self.counts[chunk.query]
-            counts.windows += chunk.windows
-            counts.results += chunk.table.num_rows
-            if chunk.error is not None:
-                counts.stopped = str(chunk.error)
+            life = self.lives[chunk.query]
+            life.windows += chunk.windows
+            life.results += chunk.table.num_rows
             self.aggregations.final += chunk.slices
             if chunk.table.num_rows or chunk.error:
                 yield chunk
 
-    def _count_late(self, grouping: int, arrived: Partials) -> None:
-        """Rows that came below the last punctuation, per query that would have counted them."""
-        below = np.nonzero(arrived.at < self.punctuation)[0]
-        if not len(below):
-            return
-        store = self.stores[grouping]
-        starts = store.slices.slice_starts(arrived.at[below])
-        cells = integers(arrived.keys[0], null=0)[below] if store.fragments.axes else below
-        for plan in self.plan.in_grouping(grouping):
-            some, every = missed(starts, punctuation=self.punctuation, window=plan.query.window)
-            holds = store.fragments.truths(plan.predicate, cells) == Truth.TRUE
-            rows = np.where(holds, arrived.states[plan.rows][0][below], 0)
-            self.counts[plan.query.name].late += int(rows[some].sum())
-            self.counts[plan.query.name].dropped += int(rows[every].sum())
+    def _evict_stopped(self) -> None:
+        """A query that stopped on its data holds nothing any more."""
+        stopped = [plan for plan in self.plan.queries if self.lives[plan.query.name].stopped and self._holds(plan)]
+        for plan in stopped:
+            self._evict(plan)
+        if stopped:
+            self._folds = self._all_folds()
+
+    def _holds(self, plan: QueryPlan) -> bool:
+        household = self.households.get(self.home_of(plan))
+        return household is not None and plan.query.name in household
+
+    # -- what there is ----------------------------------------------------------------------------------------------------------
 
     @property
-    def stopped(self) -> set[str]:
-        return {name for name, counts in self.counts.items() if counts.stopped}
+    def stopped(self) -> dict[str, str]:
+        """Queries that stopped on their data, with the error of each."""
+        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
 
     @property
     def slices_seen(self) -> int:
-        """Slices that ever held a row."""
-        return sum(store.slices_seen for store in self.stores)
+        """Slices that ever held a row, of the queries there are."""
+        return sum(store.slices_seen for home in self.households.values() for store in home.stores)
+
+    @property
+    def slices(self) -> int:
+        """Slices in hand."""
+        return sum(len(store.starts) for home in self.households.values() for store in home.stores)
+
+    @property
+    def groups(self) -> int:
+        return sum(len(home.groups) for home in self.households.values())
 
     @property
     def cells(self) -> int:
-        """Slices × fragments in hand."""
-        return sum(len(store.starts) * len(store.fragments) for store in self.stores)
-
-    def snapshot(self) -> list[Partials]:
-        """The state as partials: absorbing them into a new assembly at this punctuation gives it back."""
-        return [store.cells() for store in self.stores]
-
-    def restore(self, partials: Sequence[Partials], punctuation: int) -> None:
-        for store, cells in zip(self.stores, partials, strict=True):
-            store.absorb(cells)
-        self.punctuation = punctuation
-
-
-def distinct_keys(partials: Partials) -> int:
-    """How many fragments partials can have; counted where there are many."""
-    if not partials.keys or len(partials) <= FEW:
-        return min(len(partials), 1 if not partials.keys else FEW)
-    return int(codes_of(partials.keys).max()) + 1
+        """Slices × strands in hand."""
+        return sum(len(store.starts) * len(store.strands) for home in self.households.values() for store in home.stores)
 
 
 def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:

@@ -5,18 +5,19 @@ one whole block, and a prefix of its last: at most two combines. Each slice is c
 and all windows with the same k share both, whichever queries they belong to.
 
 Convention: suffixes are built when a window first needs them, which is when the block is complete; prefixes are carried forward
-as one row per block. A late row rebuilds what holds its slice, for its group only, and the cells gone over are counted.
+as one row per block. A late row rebuilds what holds its slice, for its strand only, and the cells gone over are counted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from muntin.aggregates.base import Array, Partial, State
 from muntin.windows.matrix import LaneMatrix
-from muntin.windows.ranges import RangeColumn, Runs, Work
+from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
 
 
 @dataclass
@@ -42,13 +43,13 @@ class BlockColumn(RangeColumn):
             if block.suffix and ((instants >> level) == number).any():
                 block.suffix = None
 
-    def keep_groups(self, groups: Array) -> None:
-        super().keep_groups(groups)
+    def keep_strands(self, strands: Array) -> None:
+        super().keep_strands(strands)
         self.blocks.clear()
 
-    def widen(self, groups: int) -> None:
-        added = groups - self.state[0].shape[1]
-        super().widen(groups)
+    def widen(self, strands: int) -> None:
+        added = strands - self.state[0].shape[1]
+        super().widen(strands)
         if added > 0:
             for block in self.blocks.values():
                 block.suffix = block.suffix and self._padded(block.suffix, added)
@@ -60,72 +61,77 @@ class BlockColumn(RangeColumn):
             np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1) for lane, new in zip(state, blank, strict=True)
         )
 
-    def _blank(self, rows: int, groups: int | None = None) -> State:
-        width = self.state[0].shape[1] if groups is None else groups
+    def _blank_pairs(self, count: int) -> State:
+        return tuple(np.full(count, identity, dtype=view.dtype) for view, identity in zip(self.state, self.partial.identity(), strict=True))
+
+    def _blank(self, rows: int, strands: int | None = None) -> State:
+        width = self.state[0].shape[1] if strands is None else strands
         return tuple(
             np.full((rows, width), identity, dtype=view.dtype) for view, identity in zip(self.state, self.partial.identity(), strict=True)
         )
 
-    def absorb(self, slices: Array, groups: Array, state: State, starts: Array) -> None:
-        current = tuple(view[slices, groups] for view in self.state)
+    def absorb(self, slices: Array, strands: Array, state: State, starts: Array) -> None:
+        current = tuple(view[slices, strands] for view in self.state)
         self.work.combines += len(slices)
         for view, lane in zip(self.state, self.partial.combine(current, state), strict=True):
-            view[slices, groups] = lane
+            view[slices, strands] = lane
         instants = starts[slices]
         for (level, number), block in self.blocks.items():
             reached = ((instants >> level) == number) & (instants < block.upto if block.suffix is None else True)
             if reached.any():
-                self._rebuild(level, number, block, np.unique(groups[reached]), starts)
+                self._rebuild(level, number, block, np.unique(strands[reached]), starts)
 
-    def _rebuild(self, level: int, number: int, block: Block, groups: Array, starts: Array) -> None:
+    def _rebuild(self, level: int, number: int, block: Block, strands: Array, starts: Array) -> None:
         low, high = self._bounds(level, number, starts)
-        self.work.rebuilt += (high - low) * len(groups)
+        self.work.rebuilt += (high - low) * len(strands)
         if block.suffix:
-            for lane, values in zip(block.suffix, self._suffixes(low, high, groups), strict=True):
-                lane[len(lane) - (high - low) :, groups] = values
+            for lane, values in zip(block.suffix, self._suffixes(low, high, strands), strict=True):
+                lane[len(lane) - (high - low) :, strands] = values
         if block.prefix:
             upto = int(np.searchsorted(starts, block.upto))
-            running = self.partial.accumulate(tuple(view[low:upto, groups] for view in self.state))
+            running = self.partial.accumulate(tuple(view[low:upto, strands] for view in self.state))
             for lane, values in zip(block.prefix, running, strict=True):
-                lane[groups] = values[-1] if len(values) else lane[groups]
+                lane[strands] = values[-1] if len(values) else lane[strands]
 
     @staticmethod
     def _bounds(level: int, number: int, starts: Array) -> tuple[int, int]:
         low, high = np.searchsorted(starts, [number << level, (number + 1) << level])
         return int(low), int(high)
 
-    def _suffixes(self, low: int, high: int, groups: Array | None = None) -> State:
-        where = slice(None) if groups is None else groups
+    def _suffixes(self, low: int, high: int, strands: Array | None = None) -> State:
+        where = slice(None) if strands is None else strands
         backwards = tuple(view[low:high, where][::-1] for view in self.state)
         self.work.combines += backwards[0].size
         return tuple(np.ascontiguousarray(lane[::-1]) for lane in self.partial.accumulate(backwards))
 
-    def combine_runs(self, runs: Runs, starts: Array) -> State:
-        result = self._blank(len(runs))
+    def combine(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        result = self._blank_pairs(len(pairs))
         # frexp's exponent is floor(log2) + 1, exact below 2^53.
         levels = np.frexp((runs.end - runs.start).astype(np.float64))[1] - 1
-        for level in np.unique(levels):
-            rows = np.nonzero(levels == level)[0]
-            for lane, values in zip(result, self._combine_level(runs.at(rows), int(level), starts), strict=True):
-                lane[rows] = values
+        for level, chosen in by_number(levels, pairs.run):
+            self._put(result, chosen, self._combine_level(runs, pairs.at(chosen), level, starts))
         return result
 
-    def _combine_level(self, runs: Runs, level: int, starts: Array) -> State:
+    def _combine_level(self, runs: Runs, pairs: Pairs, level: int, starts: Array) -> State:
         head, tail = runs.start >> level, (runs.end - 1) >> level
-        result = self._heads(runs.first, head, level, starts)
-        whole = tail - head == 2
-        if whole.any():
-            self._combine_into(result, whole, self._totals(head[whole] + 1, level, starts))
-        beyond = tail > head
-        if beyond.any():
-            self._combine_into(result, beyond, self._tails(runs.at(beyond), tail[beyond], level, starts))
+        result = self._heads(runs, pairs, head, level, starts)
+        beyond = tail - head
+        whole = np.nonzero(beyond[pairs.run] == 2)[0]
+        if len(whole):
+            self._combine_into(result, whole, self._totals(pairs.at(whole), head + 1, level, starts))
+        later = np.nonzero(beyond[pairs.run] > 0)[0]
+        if len(later):
+            self._combine_into(result, later, self._tails(runs, pairs.at(later), tail, level, starts))
         return result
 
-    def _combine_into(self, result: State, rows: Array, other: State) -> None:
-        combined = self.partial.combine(tuple(lane[rows] for lane in result), other)
-        self.work.combines += combined[0].size
-        for lane, values in zip(result, combined, strict=True):
-            lane[rows] = values
+    def _combine_into(self, result: State, chosen: Array, other: State) -> None:
+        self.work.combines += len(chosen)
+        self._put(result, chosen, self.partial.combine(tuple(lane[chosen] for lane in result), other))
+
+    @staticmethod
+    def _put(result: State, chosen: Array, values: State) -> None:
+        for lane, new in zip(result, values, strict=True):
+            lane[chosen] = new
 
     def _suffix_of(self, level: int, number: int, starts: Array) -> tuple[State, int]:
         """The suffixes of a complete block, and the position its first row stands for (below 0 where slices were dropped)."""
@@ -135,39 +141,36 @@ class BlockColumn(RangeColumn):
             block.suffix = self._suffixes(low, high)
         return block.suffix, high - len(block.suffix[0])
 
-    def _heads(self, first: Array, head: Array, level: int, starts: Array) -> State:
-        """For each run, everything from its start to the end of its first block."""
-        result = self._blank(len(head))
-        for number in np.unique(head):
-            rows = np.nonzero(head == number)[0]
-            suffix, low = self._suffix_of(level, int(number), starts)
-            at = first[rows] - low
+    def _heads(self, runs: Runs, pairs: Pairs, head: Array, level: int, starts: Array) -> State:
+        """For each pair, everything from the start of its run to the end of that run's first block."""
+        result = self._blank_pairs(len(pairs))
+        for number, chosen in by_number(head, pairs.run):
+            suffix, low = self._suffix_of(level, number, starts)
+            at = runs.first[pairs.run[chosen]] - low
             held = at < len(suffix[0])
-            for lane, values in zip(result, suffix, strict=True):
-                lane[rows[held]] = values[at[held]]
+            chosen, at = chosen[held], at[held]
+            self._put(result, chosen, tuple(values[at, pairs.strand[chosen]] for values in suffix))
         return result
 
-    def _totals(self, numbers: Array, level: int, starts: Array) -> State:
-        result = self._blank(len(numbers))
-        for number in np.unique(numbers):
-            suffix, _ = self._suffix_of(level, int(number), starts)
+    def _totals(self, pairs: Pairs, numbers: Array, level: int, starts: Array) -> State:
+        result = self._blank_pairs(len(pairs))
+        for number, chosen in by_number(numbers, pairs.run):
+            suffix, _ = self._suffix_of(level, number, starts)
             if len(suffix[0]):
-                for lane, values in zip(result, suffix, strict=True):
-                    lane[numbers == number] = values[0]
+                self._put(result, chosen, tuple(values[0, pairs.strand[chosen]] for values in suffix))
         return result
 
-    def _tails(self, runs: Runs, tail: Array, level: int, starts: Array) -> State:
-        """For each run, everything from the start of its last block to its end."""
-        result = self._blank(len(tail))
-        for number in np.unique(tail):
-            rows = np.nonzero(tail == number)[0]
-            block = self.blocks.setdefault((level, int(number)), Block())
-            low, _ = self._bounds(level, int(number), starts)
+    def _tails(self, runs: Runs, pairs: Pairs, tail: Array, level: int, starts: Array) -> State:
+        """For each pair, everything from the start of its run's last block to the run's end."""
+        result = self._blank_pairs(len(pairs))
+        for number, chosen in by_number(tail, pairs.run):
+            rows = pairs.run[chosen]
+            block = self.blocks.setdefault((level, number), Block())
+            low, _ = self._bounds(level, number, starts)
             known = int(np.searchsorted(starts, block.upto)) if block.prefix else low
             table = self._extended(block, known, int(runs.last[rows].max()))
             at = runs.last[rows] - known  # row i of the table holds everything before slice known + i
-            for lane, values in zip(result, table, strict=True):
-                lane[rows] = values[at]
+            self._put(result, chosen, tuple(values[at, pairs.strand[chosen]] for values in table))
             block.prefix, block.upto = tuple(values[-1].copy() for values in table), int(runs.end[rows].max())
         return result
 
@@ -185,3 +188,13 @@ class BlockColumn(RangeColumn):
         for level, number in list(self.blocks):
             if (number + 1) << level <= punctuation - (2 << level):
                 del self.blocks[level, number]
+
+
+def by_number(numbers: Array, run: Array) -> Iterator[tuple[int, Array]]:
+    """The pairs of each distinct number, where runs have numbers; `run` says which run a pair belongs to."""
+    found = np.unique(numbers)
+    of_pair = numbers[run]
+    for number in found:
+        chosen = np.nonzero(of_pair == number)[0] if len(found) > 1 else np.arange(len(run))
+        if len(chosen):
+            yield int(number), chosen

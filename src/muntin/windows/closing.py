@@ -1,28 +1,28 @@
-"""Closing the windows of one grouping: enumerate them, combine their runs of slices, lower the results.
+"""Closing the windows of one store: enumerate them, combine their runs of slices, lower the results.
 
-In: a slice store and the plans of its queries. Out: `ResultChunk`s. Convention: windows of all queries are put in one order, by
-end; a bounded number of windows × fragments is in memory at once; each partial column is combined once per piece for every query
-that stands on it, folded to groups by each query's predicate, and queries that select the same things are lowered together.
+In: a slice store and what each of its queries went through. Out: `ResultChunk`s. Convention: windows of all queries are put in one
+order, by end; a bounded number of windows × strands is in memory at once; each partial column is combined once per piece for every
+query that stands on it, and queries that select the same things are lowered together, whatever their windows and predicates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.base import Array, Partial, State
+from muntin.aggregates.base import Array, State
 from muntin.errors import DataError
-from muntin.plan.fragments import Truth
-from muntin.plan.shared import QueryPlan
+from muntin.plan.shared import ROWS, PartialColumn
 from muntin.windows.due import bounds, horizon, windows_closing, with_empty
-from muntin.windows.ranges import Runs
+from muntin.windows.life import QueryLife
+from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
 from muntin.windows.store import SliceStore
 
-#: Windows × fragments combined at once.
+#: Windows × strands combined at once.
 CELLS_AT_ONCE = 4_000_000
 #: Windows of one query enumerated at once.
 WINDOWS_AT_ONCE = 250_000
@@ -41,46 +41,53 @@ class ResultChunk:
 
 @dataclass(frozen=True)
 class Kin:
-    """Queries of a grouping that differ only in their windows: the same select list over the same columns."""
+    """Queries of a store that differ only in their windows and predicates: the same select list over the same columns."""
 
     members: tuple[int, ...]
     select: SelectList
 
 
-class GroupingWindows:
-    def __init__(self, store: SliceStore, plans: Sequence[QueryPlan]) -> None:
+@dataclass(frozen=True)
+class Closing:
+    """Windows that close, in order of end: the query each belongs to and its run of slices."""
+
+    owner: Array
+    runs: Runs
+
+
+class StoreWindows:
+    """The windows of a store's queries, as they are now; a change of queries makes a new one."""
+
+    def __init__(self, store: SliceStore, lives: Mapping[str, QueryLife]) -> None:
         self.store = store
-        self.plans = list(plans)
+        self.lives = lives
+        self.plans = list(store.plans.values())
         self.kin = self._kin()
-        self.predicates = list(dict.fromkeys(plan.predicate for plan in plans))
-        self.predicate_of = np.array([self.predicates.index(plan.predicate) for plan in plans], dtype=np.int64)
-        self.begun: set[str] = set()
+        self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
+        self.users = {column: np.array([column in plan.columns for plan in self.plans]) for column in store.columns}
 
     def _kin(self) -> list[Kin]:
         together: dict[object, list[int]] = {}
         for at, plan in enumerate(self.plans):
-            query = plan.query
-            alike = (query.outputs, query.having, query.emit_empty, plan.rows, plan.failures, plan.columns)
+            alike = (plan.query.outputs, plan.query.having, plan.query.emit_empty, plan.columns)
             together.setdefault(alike, []).append(at)
         return [Kin(tuple(members), SelectList(self.plans[members[0]])) for members in together.values()]
 
     def horizon(self, punctuation: int) -> int:
         return horizon(punctuation, {plan.query.window for plan in self.plans})
 
-    def close(self, *, after: int, upto: int, latest: int, stopped: set[str]) -> Iterator[ResultChunk]:
-        failed: dict[int, int] = {}
+    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
         for low, high in self._stretches(after, upto, latest):
-            owner, start, end = self._closing(low, high, latest, stopped)
-            step = max(1, CELLS_AT_ONCE // max(1, len(self.store.fragments)))
-            for piece in range(0, len(owner), step):
-                part = slice(piece, piece + step)
-                yield from self._close_piece(owner[part], self._runs(start[part], end[part]), failed)
+            closing = self._closing(low, high, latest)
+            for part in self._pieces(closing.owner):
+                yield from self._close_piece(Closing(closing.owner[part], closing.runs.at(part)))
 
     def _stretches(self, after: int, upto: int, latest: int) -> Iterator[tuple[int, int]]:
         """The time between two punctuations in pieces that no query has too many windows in, however long it is."""
         windows = [plan.query.window for plan in self.plans]
         first = int(self.store.starts[0]) if len(self.store.starts) else latest
-        low = after if self.begun else max(after, first)
+        begun = any(self.lives[plan.query.name].begun for plan in self.plans)
+        low = after if begun else max(after, first)
         high = min(upto, latest + max(window.range for window in windows))
         stride = WINDOWS_AT_ONCE * min(window.slide for window in windows)
         while high - low > stride:
@@ -88,106 +95,84 @@ class GroupingWindows:
             after = low = low + stride
         yield after, upto
 
-    def _closing(self, after: int, upto: int, latest: int, stopped: set[str]) -> tuple[Array, Array, Array]:
-        """For every window that closes: the query it belongs to, its start and its end, in order of end."""
-        owners, starts, ends = [], [], []
+    def _closing(self, after: int, upto: int, latest: int) -> Closing:
+        """Every window that closes, in order of end."""
+        nothing = np.empty(0, dtype=np.int64)
+        owners, starts, ends = [nothing], [nothing], [nothing]
         for at, plan in enumerate(self.plans):
-            window, name = plan.query.window, plan.query.name
-            if name in stopped:
+            window, life = plan.query.window, self.lives[plan.query.name]
+            if life.stopped:
                 continue
-            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window)
+            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window, since=life.since)
             if plan.query.emit_empty:
-                ids = with_empty(ids, after=after, upto=upto, latest=latest, window=window, begun=name in self.begun)
-                self.begun |= {name} if len(ids) else set()
+                ids = with_empty(ids, after=after, upto=upto, latest=latest, window=window, begun=life.begun)
+                life.begun |= len(ids) > 0
             low, high = bounds(ids, window)
             owners.append(np.full(len(ids), at))
             starts.append(low)
             ends.append(high)
-        if not owners:
-            nothing = np.empty(0, dtype=np.int64)
-            return nothing, nothing, nothing
         owner, start, end = np.concatenate(owners), np.concatenate(starts), np.concatenate(ends)
         order = np.lexsort((owner, end))
-        return owner[order], start[order], end[order]
+        start, end, slices = start[order], end[order], self.store.starts
+        return Closing(owner[order], Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end))
 
-    def _runs(self, start: Array, end: Array) -> Runs:
-        slices = self.store.starts
-        return Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end)
+    def _pieces(self, owner: Array) -> Iterator[Array]:
+        """Windows in order, as many at once as their strands allow."""
+        width = np.array([len(self.store.strands.of(predicate)) for predicate in self.predicate_of.tolist()], dtype=np.int64)
+        piece = np.cumsum(np.maximum(width[owner], 1)) // CELLS_AT_ONCE
+        for number in np.unique(piece):
+            yield np.nonzero(piece == number)[0]
 
-    def _close_piece(self, owner: Array, runs: Runs, failed: dict[int, int]) -> Iterator[ResultChunk]:
-        combined, broken = self._combined(owner, runs)
-        for kin in self.kin:
-            rows = np.nonzero(np.isin(owner, kin.members))[0]
-            if len(rows):
-                rows = rows[np.argsort(owner[rows], kind="stable")]
-                states = {at: self._at(combined[at], rows) for at in kin.select.plan.columns}
-                yield from self._close_kin(kin, owner[rows], runs.at(rows), states, broken[rows], failed)
+    def _close_piece(self, closing: Closing) -> Iterator[ResultChunk]:
+        pairs = self._pairs(closing.owner)
+        combined = {column: self._combined(column, closing, pairs) for column in self.store.columns}
+        kin_of = np.empty(len(self.plans), dtype=np.int64)
+        for number, kin in enumerate(self.kin):
+            kin_of[list(kin.members)] = number
+        of_window, of_pair = kin_of[closing.owner], kin_of[closing.owner[pairs.run]]
+        for number in np.unique(of_window):
+            windows = np.nonzero(of_window == number)[0]
+            windows = windows[np.argsort(closing.owner[windows], kind="stable")]
+            yield from self._close_kin(self.kin[number], closing, windows, np.nonzero(of_pair == number)[0], pairs, combined)
 
-    def _combined(self, owner: Array, runs: Runs) -> tuple[dict[int, tuple[State, Array]], Array]:
-        """Each column's state of windows × groups for the windows whose queries use it, and where each window is in it.
+    def _pairs(self, owner: Array) -> Pairs:
+        """Every window with every strand of its query's predicate, windows in order, groups in order."""
+        strands = [self.store.strands.of(predicate) for predicate in self.predicate_of[owner].tolist()]
+        counts = np.array([len(one) for one in strands], dtype=np.int64)
+        together = np.concatenate(strands) if strands else np.empty(0, dtype=np.int64)
+        return Pairs(np.repeat(np.arange(len(owner)), counts), together)
 
-        Besides, for each window the rows on which its query's predicate failed, as far as cells tell them.
-        """
-        out: dict[int, tuple[State, Array]] = {}
-        broken = np.zeros(len(owner), dtype=np.int64)
-        for at, column in enumerate(self.store.columns):
-            users = [number for number, plan in enumerate(self.plans) if at in plan.columns]
-            rows = np.nonzero(np.isin(owner, users))[0]
-            place = np.full(len(owner), -1)
-            place[rows] = np.arange(len(rows))
-            state = column.combine_runs(runs.at(rows), self.store.starts)
-            if self.store.fragments.axes:
-                if any(plan.rows == at for plan in self.plans):
-                    broken[rows] = self._broken(state[0], owner[rows])
-                state = self._folded(column.partial, state, owner[rows])
-            out[at] = state, place
-        return out, broken
-
-    def _broken(self, counts: Array, owner: Array) -> Array:
-        """Rows in fragments where the predicate of the window's query failed."""
-        broken = np.zeros(len(owner), dtype=np.int64)
-        asked = self.predicate_of[owner]
-        for number in np.unique(asked):
-            fold = self.store.fragments.fold(self.predicates[number], Truth.FAILED)
-            if len(fold.fragments):
-                rows = np.nonzero(asked == number)[0]
-                broken[rows] = counts[np.ix_(rows, fold.fragments)].sum(axis=1)
-        return broken
-
-    def _folded(self, partial: Partial, state: State, owner: Array) -> State:
-        """States of windows × fragments as states of windows × groups, each window by its own query's predicate."""
-        width = len(self.store.fragments.groups)
-        out = tuple(np.empty((len(owner), width), dtype=lane.dtype) for lane in state)
-        asked = self.predicate_of[owner]
-        for number in np.unique(asked):
-            rows = np.nonzero(asked == number)[0]
-            fold = self.store.fragments.fold(self.predicates[number])
-            self.store.work.combines += len(rows) * len(fold.fragments)
-            for lane, values in zip(out, fold.of(partial, tuple(lane[rows] for lane in state), width), strict=True):
-                lane[rows] = values
-        return out
-
-    @staticmethod
-    def _at(combined: tuple[State, Array], rows: Array) -> State:
-        state, place = combined
-        chosen = place[rows]
-        return tuple(lane[chosen] for lane in state)
+    def _combined(self, column: PartialColumn, closing: Closing, pairs: Pairs) -> tuple[State, Array]:
+        """A column's states for the pairs whose queries use it, and where each pair is among them."""
+        used = self.users[column][closing.owner[pairs.run]]
+        place = np.cumsum(used) - 1
+        asked = pairs if used.all() else pairs.at(np.nonzero(used)[0])
+        return self.store.columns[column].combine(closing.runs, asked, self.store.starts), place
 
     def _close_kin(
-        self, kin: Kin, owner: Array, runs: Runs, states: dict[int, State], broken: Array, failed: dict[int, int]
+        self, kin: Kin, closing: Closing, windows: Array, chosen: Array, pairs: Pairs, combined: Mapping[PartialColumn, tuple[State, Array]]
     ) -> Iterator[ResultChunk]:
         plan = kin.select.plan
-        order = self.store.fragments.groups.order()
-        counted = states[plan.rows][0][:, order] > 0
+        chosen = chosen[np.argsort(closing.owner[pairs.run[chosen]], kind="stable")]
+        states = {column: taken(combined[column], chosen) for column in plan.columns}
+        rank = np.empty(len(closing.owner), dtype=np.int64)
+        rank[windows] = np.arange(len(windows))
+        window, strand = rank[pairs.run[chosen]], pairs.strand[chosen]
+        owner, runs = closing.owner[windows], closing.runs.at(windows)
         if plan.query.emit_empty:
-            counted = np.ones_like(counted)
-        window, lane = np.nonzero(counted)
-        rows = Rows(window, order[lane], runs.start[window], runs.end[window], self.store.fragments.groups.columns())
-        table, kept, failures = kin.select.table(rows, states)
+            window, strand, states = with_all_windows(len(windows), window, strand, states)
+        counted = np.nonzero((states[ROWS][0] > 0) | plan.query.emit_empty)[0]
+        rows = self._rows(runs, window[counted], strand[counted])
+        table, kept, failures = kin.select.table(rows, {column: tuple(lane[counted] for lane in one) for column, one in states.items()})
+        broken = np.zeros(len(windows), dtype=np.int64)
         if plan.failures is not None:
-            broken = broken + states[plan.failures][0].sum(axis=1)
-        errors = self._errors(owner, runs, broken, [(int(window[failure.row]), failure) for failure in failures])
-        yield from self._by_query(owner, runs, table, window[kept], errors, failed)
+            np.add.at(broken, window, states[plan.failures][0])
+        errors = self._errors(owner, runs, broken, [(int(rows.window[failure.row]), failure) for failure in failures])
+        yield from self._by_query(owner, runs, table, rows.window[kept], errors)
+
+    def _rows(self, runs: Runs, window: Array, strand: Array) -> Rows:
+        groups = self.store.strands.group[strand] if self.store.family.keys else np.zeros(len(window), dtype=np.int64)
+        return Rows(window, groups, runs.start[window], runs.end[window], self.store.strands.groups.columns())
 
     def _errors(self, owner: Array, runs: Runs, broken: Array, failures: list[tuple[int, Failure]]) -> dict[int, tuple[int, DataError]]:
         """For each query whose data went wrong, the end of the first window it went wrong in, and the error."""
@@ -199,22 +184,45 @@ class GroupingWindows:
         return first
 
     def _by_query(
-        self, owner: Array, runs: Runs, table: pa.Table, window: Array, errors: dict[int, tuple[int, DataError]], failed: dict[int, int]
+        self, owner: Array, runs: Runs, table: pa.Table, window: Array, errors: dict[int, tuple[int, DataError]]
     ) -> Iterator[ResultChunk]:
         numbers, first, count = np.unique(owner, return_index=True, return_counts=True)
         lows, highs = np.searchsorted(window, first), np.searchsorted(window, first + count)
         for number, at, windows, low, high in zip(numbers, first, count, lows, highs, strict=True):
+            name = self.plans[number].query.name
+            if self.lives[name].stopped:
+                continue
             run = runs.at(np.arange(at, at + windows))
             end, error = errors.get(int(number), (None, None))
-            if number in failed:
-                continue
             if end is not None:
-                failed[int(number)] = end
+                self.lives[name].stopped = str(error)
                 windows = int((run.end < end).sum())
                 high = low + int((runs.end[window[low:high]] < end).sum())
-            name = self.plans[number].query.name
             slices = int((run.last - run.first).sum())
             yield ResultChunk(name, table.slice(low, high - low), int(windows), slices, error)
+
+
+def taken(combined: tuple[State, Array], chosen: Array) -> State:
+    state, place = combined
+    at = place[chosen]
+    return tuple(lane[at] for lane in state)
+
+
+def with_all_windows(
+    windows: int, window: Array, strand: Array, states: Mapping[PartialColumn, State]
+) -> tuple[Array, Array, dict[PartialColumn, State]]:
+    """For EMIT EMPTY: windows of queries whose predicate has no strand yet, with the identity as their state."""
+    missing = np.setdiff1d(np.arange(windows), window)
+    together = np.concatenate([window, missing])
+    order = np.argsort(together, kind="stable")
+    full = {
+        column: tuple(
+            np.concatenate([lane, np.full(len(missing), identity, dtype=lane.dtype)])[order]
+            for lane, identity in zip(state, column.partial.identity(), strict=True)
+        )
+        for column, state in states.items()
+    }
+    return together[order], np.concatenate([strand, np.zeros(len(missing), dtype=np.int64)])[order], full
 
 
 def failed_rows(count: int) -> DataError:

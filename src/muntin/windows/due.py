@@ -13,12 +13,12 @@ import numpy as np
 
 from muntin.aggregates.base import Array
 from muntin.semantics import TimeWindow, extent, wids_after
-from muntin.timeline import END, Interval
+from muntin.timeline import BEGINNING, END, Interval
 
 
-def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow) -> Array:
-    """Ids of windows that end in `(after, upto]` and hold at least one of the slices, ascending."""
-    first_open, first_left = wids_after(after, window), wids_after(upto, window)
+def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow, since: int = BEGINNING) -> Array:
+    """Ids of windows that start at or after `since`, end in `(after, upto]` and hold at least one of the slices, ascending."""
+    first_open, first_left = first_wid(after, since, window), wids_after(upto, window)
     if upto < END:  # a slice at or past the punctuation lies only in windows that stay open
         starts = starts[: np.searchsorted(starts, upto)]
     low = np.maximum((starts - window.first_end) // window.slide + 1, first_open)
@@ -28,6 +28,11 @@ def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow)
     offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     ids: Array = np.repeat(low, counts) + offsets
     return ids
+
+
+def first_wid(after: int, since: int, window: TimeWindow) -> int:
+    """The first window that ends after the one instant and starts at or after the other."""
+    return max(wids_after(after, window), wids_after(since + window.range - 1, window))
 
 
 def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWindow, begun: bool) -> Array:
@@ -59,9 +64,12 @@ def horizon(punctuation: int, windows: Iterable[TimeWindow]) -> int:
     return min(open_window(punctuation, window).start for window in windows)
 
 
-def missed(starts: Array, *, punctuation: int, window: TimeWindow) -> tuple[Array, Array]:
-    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all."""
-    first = (starts - window.first_end) // window.slide + 1
+def missed(starts: Array, *, punctuation: int, window: TimeWindow, since: int = BEGINNING) -> tuple[Array, Array]:
+    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
+
+    Windows that start before `since` cannot be missed.
+    """
+    first = np.maximum((starts - window.first_end) // window.slide + 1, wids_after(since + window.range - 1, window))
     last = (starts + (window.range - window.first_end)) // window.slide
     closed = wids_after(punctuation, window) - 1
     some = (first <= closed) & (first <= last)

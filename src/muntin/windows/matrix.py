@@ -1,7 +1,7 @@
-"""A growing matrix of slices × lanes: one lane of a partial's state for every slice and group in hand.
+"""A growing matrix of slices × strands: one lane of a partial's state for every slice and strand in hand.
 
-In: rows appended or inserted as slices appear, columns as groups appear. Out: a NumPy view of what is in use.
-Convention: axis 0 is slices in ascending order, axis 1 groups. Growth doubles, dropping old slices moves an offset, so both cost
+In: rows appended or inserted as slices appear, columns as strands appear. Out: a NumPy view of what is in use.
+Convention: axis 0 is slices in ascending order, axis 1 strands. Growth doubles, dropping old slices moves an offset, so both cost
 amortised O(1) per cell.
 """
 
@@ -17,28 +17,28 @@ from muntin.aggregates.base import Array, LaneType
 class LaneMatrix:
     """Cells that no row has reached hold `identity`."""
 
-    def __init__(self, lane: LaneType, identity: Any, *, rows: int = 0, groups: int = 0) -> None:
+    def __init__(self, lane: LaneType, identity: Any, *, rows: int = 0, columns: int = 0) -> None:
         self._lane = lane
         self._identity = identity
         self._first = 0
         self._rows = rows
-        self._groups = groups
-        self._cells = self._blank(rows, groups)
+        self._columns = columns
+        self._cells = self._blank(rows, columns)
 
-    def _blank(self, rows: int, groups: int) -> Array:
-        return np.full((rows, groups), self._identity, dtype=self._lane.dtype)
+    def _blank(self, rows: int, columns: int) -> Array:
+        return np.full((rows, columns), self._identity, dtype=self._lane.dtype)
 
     @property
     def view(self) -> Array:
-        """Slices × groups, writable."""
-        return self._cells[self._first : self._first + self._rows, : self._groups]
+        """Slices × strands, writable."""
+        return self._cells[self._first : self._first + self._rows, : self._columns]
 
     def insert_rows(self, positions: Array, values: Array | None = None) -> None:
         """New rows before the given positions (as `numpy.insert` counts them); at the end costs no copy."""
         added = len(positions)
         filler = self._identity if values is None else values
         if added and int(positions[0]) == self._rows:
-            self._reserve(self._rows + added, self._groups)
+            self._reserve(self._rows + added, self._columns)
             self._rows += added
             self.view[-added:] = filler
         elif added:
@@ -49,23 +49,23 @@ class LaneMatrix:
         self._first += count
         self._rows -= count
 
-    def widen(self, groups: int) -> None:
-        """Room for more groups; new cells hold the identity."""
-        if groups > self._groups:
-            old = self._groups
-            self._reserve(self._rows, groups)
-            self._groups = groups
+    def widen(self, columns: int) -> None:
+        """Room for more strands; new cells hold the identity."""
+        if columns > self._columns:
+            old = self._columns
+            self._reserve(self._rows, columns)
+            self._columns = columns
             self.view[:, old:] = self._identity
 
-    def keep_groups(self, groups: Array) -> None:
-        self._cells = np.ascontiguousarray(self.view[:, groups])
-        self._first, self._groups = 0, len(groups)
+    def keep_columns(self, columns: Array) -> None:
+        self._cells = np.ascontiguousarray(self.view[:, columns])
+        self._first, self._columns = 0, len(columns)
 
-    def _reserve(self, rows: int, groups: int) -> None:
-        if self._first + rows <= len(self._cells) and groups <= self._cells.shape[1]:
+    def _reserve(self, rows: int, columns: int) -> None:
+        if self._first + rows <= len(self._cells) and columns <= self._cells.shape[1]:
             return
         room = rows if rows == self._rows else max(2 * rows, 16)
-        width = groups if groups <= self._cells.shape[1] else max(2 * groups, 1 if groups == 1 else 16)
-        cells = np.empty((room, max(width, groups)), dtype=self._lane.dtype)
-        cells[: self._rows, : self._groups] = self.view
+        width = columns if columns <= self._cells.shape[1] else max(2 * columns, 1 if columns == 1 else 16)
+        cells = np.empty((room, max(width, columns)), dtype=self._lane.dtype)
+        cells[: self._rows, : self._columns] = self.view
         self._cells, self._first = cells, 0

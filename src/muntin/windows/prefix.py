@@ -1,6 +1,6 @@
 """Runs by subtraction: running totals over slices, for differential partials only, where subtracting is exact.
 
-One combine per window and group. Paper: panes-2005, section 3.2.2, formula (3.2) with both panes' sums already at hand.
+One combine per window and strand. Paper: panes-2005, section 3.2.2, formula (3.2) with both panes' sums already at hand.
 Convention: row i of the state holds everything before slice i, so there is one row more than there are slices.
 """
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from muntin.aggregates.base import Array, Differential, State
 from muntin.windows.matrix import LaneMatrix
-from muntin.windows.ranges import RangeColumn, Runs, Work
+from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
 
 
 class PrefixColumn(RangeColumn):
@@ -25,11 +25,22 @@ class PrefixColumn(RangeColumn):
         for lane in self.lanes:
             lane.insert_rows(positions + 1, lane.view[positions])
 
-    def absorb(self, slices: Array, groups: Array, state: State, starts: Array) -> None:
-        """A late row adds to every running total after it; only touched groups are gone over."""
+    def absorb(self, slices: Array, strands: Array, state: State, starts: Array) -> None:
+        """A row adds to every running total after it. Strands go by how far back they were reached, so a late one costs only its own."""
+        touched, place = np.unique(strands, return_inverse=True)
+        first = np.full(len(touched), len(starts))
+        np.minimum.at(first, place, slices)
+        # frexp's exponent doubles the depth from class to class, so that no strand is gone over twice as far as it needs.
+        classes = np.frexp((len(starts) - first).astype(np.float64))[1]
+        for depth in np.unique(classes):
+            chosen = classes == depth
+            cells = np.nonzero(chosen[place])[0]
+            column = (np.cumsum(chosen) - 1)[place[cells]]
+            self._add(slices[cells], touched[chosen], column, tuple(lane[cells] for lane in state), len(starts))
+
+    def _add(self, slices: Array, touched: Array, column: Array, state: State, count: int) -> None:
         first = int(slices.min())
-        touched, column = np.unique(groups, return_inverse=True)
-        shape = (len(starts) - first, len(touched))
+        shape = (count - first, len(touched))
         added = tuple(np.full(shape, identity, dtype=lane.dtype) for identity, lane in zip(self.partial.identity(), state, strict=True))
         for cells, lane in zip(added, state, strict=True):
             cells[slices - first, column] = lane
@@ -40,10 +51,12 @@ class PrefixColumn(RangeColumn):
         for view, lane in zip(self.state, self.partial.combine(current, running), strict=True):
             view[first + 1 :, where] = lane
 
-    def combine_runs(self, runs: Runs, starts: Array) -> State:
-        ends = tuple(view[runs.last] for view in self.state)
-        self.work.combines += ends[0].size
-        return self.partial.uncombine(ends, tuple(view[runs.first] for view in self.state))
+    def combine(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        last, first = runs.last[pairs.run], runs.first[pairs.run]
+        self.work.combines += len(pairs)
+        return self.partial.uncombine(
+            tuple(view[last, pairs.strand] for view in self.state), tuple(view[first, pairs.strand] for view in self.state)
+        )
 
     def cells(self) -> State:
         return self.partial.uncombine(tuple(view[1:] for view in self.state), tuple(view[:-1] for view in self.state))

@@ -1,8 +1,8 @@
 """What it means to combine runs of slices in amortised O(1) combines per window and group, whatever RANGE/SLIDE is.
 
-In: states at (slice, group) cells, then runs of slices `[first, last)`. Out: a state of shape windows × groups.
+In: states at (slice, strand) cells, then runs of slices `[first, last)`, each asked for some strands. Out: a state per pair of both.
 Two ways: `prefix.PrefixColumn` subtracts running totals, `blocks.BlockColumn` only combines. Both keep this contract.
-Convention: calls of `combine_runs` come in ascending order of punctuation; within one call runs come in any order.
+Convention: calls of `combine` come in ascending order of punctuation; within one call runs come in any order.
 """
 
 from __future__ import annotations
@@ -30,6 +30,20 @@ class Runs:
         return Runs(self.first[rows], self.last[rows], self.start[rows], self.end[rows])
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """What is asked for: the number of a run, and the strand it is asked for."""
+
+    run: Array
+    strand: Array
+
+    def __len__(self) -> int:
+        return len(self.run)
+
+    def at(self, chosen: Array) -> Pairs:
+        return Pairs(self.run[chosen], self.strand[chosen])
+
+
 @dataclass
 class Work:
     """What was actually done: cells combined, and cells combined again because a late row reached them."""
@@ -39,7 +53,7 @@ class Work:
 
 
 class RangeColumn(ABC):
-    """The states of one partial over slices × groups."""
+    """The states of one partial over slices × strands."""
 
     def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work) -> None:
         self.partial = partial
@@ -50,13 +64,13 @@ class RangeColumn(ABC):
     def state(self) -> State:
         return tuple(lane.view for lane in self.lanes)
 
-    def widen(self, groups: int) -> None:
+    def widen(self, strands: int) -> None:
         for lane in self.lanes:
-            lane.widen(groups)
+            lane.widen(strands)
 
-    def keep_groups(self, groups: Array) -> None:
+    def keep_strands(self, strands: Array) -> None:
         for lane in self.lanes:
-            lane.keep_groups(groups)
+            lane.keep_columns(strands)
 
     def drop_slices(self, count: int) -> None:
         for lane in self.lanes:
@@ -67,15 +81,16 @@ class RangeColumn(ABC):
         """New slices starting at `instants`, before the given positions, ascending, as `numpy.insert` counts them."""
 
     @abstractmethod
-    def absorb(self, slices: Array, groups: Array, state: State, starts: Array) -> None:
+    def absorb(self, slices: Array, strands: Array, state: State, starts: Array) -> None:
         """Combine states into cells; each cell comes once. `starts` are the starts of all slices."""
 
     @abstractmethod
-    def combine_runs(self, runs: Runs, starts: Array) -> State: ...
+    def combine(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        """The state of each pair: its strand over the slices of its run."""
 
     @abstractmethod
     def cells(self) -> State:
-        """The states cell by cell, slices × groups: what a snapshot keeps."""
+        """The states cell by cell, slices × strands: what a snapshot keeps."""
 
     @abstractmethod
     def forget(self, punctuation: int) -> None:

@@ -19,14 +19,14 @@ from muntin.columnar import arrow_type, to_arrow
 from muntin.errors import DataError
 from muntin.expression.evaluate import Scope, compiled
 from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound
-from muntin.plan.shared import QueryPlan
+from muntin.plan.shared import PartialColumn, QueryPlan
 from muntin.query.model import Query
 from muntin.schema import TIMESTAMP, Type
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The result rows to be: for each, the index of its window and the position of its group."""
+    """The result rows to be: for each, the index of its window and the number of its group."""
 
     window: Array
     group: Array
@@ -49,13 +49,15 @@ class Failure:
     error: DataError
 
 
-def lowered_calls(plan: QueryPlan, states: Mapping[int, State], rows: Rows) -> tuple[dict[AggregateCall, pa.Array], list[Failure]]:
-    """The value of each aggregate for each row, as Arrow arrays, and the rows whose value its type cannot hold."""
+def lowered_calls(plan: QueryPlan, states: Mapping[PartialColumn, State]) -> tuple[dict[AggregateCall, pa.Array], list[Failure]]:
+    """The value of each aggregate for each row, as Arrow arrays, and the rows whose value its type cannot hold.
+
+    `states` has one element per row.
+    """
     values: dict[AggregateCall, pa.Array] = {}
     failures: list[Failure] = []
-    for call, (aggregate, positions) in plan.calls.items():
-        parts = [tuple(lane[rows.window, rows.group] for lane in states[at]) for at in positions]
-        lowered = aggregate.lower(call.type, *parts)
+    for call, (aggregate, columns) in plan.calls.items():
+        lowered = aggregate.lower(call.type, *(states[column] for column in columns))
         valid = lowered.valid
         if lowered.overflow is not None:
             over = np.asarray(lowered.overflow & valid, dtype=bool)
@@ -84,9 +86,9 @@ class SelectList:
         self.outputs = [Projection(output.expression) for output in plan.query.outputs]
         self.having = Projection(plan.query.having) if plan.query.having else None
 
-    def table(self, rows: Rows, states: Mapping[int, State]) -> tuple[pa.Table, Array, list[Failure]]:
+    def table(self, rows: Rows, states: Mapping[PartialColumn, State]) -> tuple[pa.Table, Array, list[Failure]]:
         """The results, the row each came from, and the failures."""
-        calls, failures = lowered_calls(self.plan, states, rows)
+        calls, failures = lowered_calls(self.plan, states)
         kept = np.arange(len(rows))
         if self.having:
             passed = self.having.column(rows, calls, failures)

@@ -1,98 +1,144 @@
-"""The slices in hand of one grouping: partial states of shards, slices × fragments.
+"""The slices in hand of some queries of one family: partial states of slices × strands.
 
-In: partials of a micro-batch, keyed by instant and group. Out: runs of slices combined; the cells back for a snapshot.
-Convention: memory is proportional to slices × active fragments; slices that no open window needs are dropped, and so are fragments
-that have no row in any slice left. Without predicates of different queries to tell apart, a fragment is a group.
+In: states keyed by slice and strand, folded from a batch's partials. Out: runs of slices combined; the states back for a snapshot.
+Convention: memory is proportional to slices × active strands; slices that no open window needs are dropped, and so are strands that
+have no row in any slice left. Queries come and go: a new one finds slices it never reads, and adds its edges, predicate and columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
-from muntin.aggregates.base import Array, Differential, Partial, State
+from muntin.aggregates.base import Array, Differential, State
 from muntin.aggregates.sums import Count
-from muntin.columnar import arrow_type
-from muntin.plan.shared import Grouping
+from muntin.expression.tree import Expression
+from muntin.plan.family import Family
+from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
+from muntin.plan.slices import SliceManager, Slicing
 from muntin.windows.blocks import BlockColumn
-from muntin.windows.fragments import FragmentIndex
+from muntin.windows.groups import GroupIndex
 from muntin.windows.matrix import LaneMatrix
 from muntin.windows.prefix import PrefixColumn
 from muntin.windows.ranges import RangeColumn, Work
+from muntin.windows.strands import StrandIndex
 
 
 @dataclass(frozen=True)
-class Partials:
-    """Partials of one grouping: an instant inside the slice, the cell where there are axes, the group columns, and a state per column."""
+class Folded:
+    """States keyed by slice, predicate and group; one key may come several times. `slice` is a position in `starts`, which ascends."""
 
-    at: Array
-    keys: tuple[pa.Array, ...]
-    states: tuple[State, ...]
+    starts: Array
+    slice: Array
+    predicate: Array
+    group: Array
+    states: Mapping[PartialColumn, State]
 
     def __len__(self) -> int:
-        return len(self.at)
+        return len(self.slice)
 
-    def rows(self, chosen: Array) -> Partials:
-        return Partials(
-            self.at[chosen],
-            tuple(key.take(pa.array(chosen)) for key in self.keys),
-            tuple(tuple(lane[chosen] for lane in state) for state in self.states),
-        )
+    @property
+    def start(self) -> Array:
+        starts: Array = self.starts[self.slice]
+        return starts
 
-
-def key_types(grouping: Grouping) -> tuple[pa.DataType, ...]:
-    """The types of `Partials.keys`."""
-    cell = (pa.int64(),) if grouping.axes else ()
-    return *cell, *(arrow_type(key.type) for key in grouping.keys)
+    def rows(self, chosen: Array) -> Folded:
+        states = {column: tuple(lane[chosen] for lane in state) for column, state in self.states.items()}
+        return Folded(self.starts, self.slice[chosen], self.predicate[chosen], self.group[chosen], states)
 
 
 class SliceStore:
-    def __init__(self, grouping: Grouping) -> None:
-        self.grouping = grouping
-        self.slices = grouping.slice_manager()
+    def __init__(self, family: Family, groups: GroupIndex, slicing: Slicing) -> None:
+        self.family = family
+        self.slices = SliceManager(slicing=slicing)
         self.starts: Array = np.empty(0, dtype=np.int64)
-        self.fragments = FragmentIndex(grouping)
+        self.strands = StrandIndex(groups)
         self.work = Work()
         self.slices_seen = 0
-        self.columns = [self._column(column.partial, tuple(arg.type for arg in column.args)) for column in grouping.columns]
-        for one in self.columns:
-            one.widen(len(self.fragments))
+        self.columns: dict[PartialColumn, RangeColumn] = {}
+        self.plans: dict[str, QueryPlan] = {}
+        self.predicates: dict[Expression | None, int] = {}
+        self._uses: Counter[tuple[Expression | None, PartialColumn]] = Counter()
+        self._standing: Counter[PartialColumn] = Counter()
 
-    def _column(self, partial: Partial, types: Sequence[object]) -> RangeColumn:
-        lanes = tuple(
-            LaneMatrix(lane, identity)
-            for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True)  # type: ignore[arg-type]
-        )
-        if isinstance(partial, Differential):
-            return PrefixColumn(partial, lanes, self.work)
-        return BlockColumn(partial, lanes, self.work)
+    # -- queries come and go ----------------------------------------------------------------------------------------------------
 
-    def absorb(self, partials: Partials) -> None:
-        """Combine partials into their slices; several of one slice and group are combined with each other first."""
-        if not len(partials):
+    def add(self, plan: QueryPlan, predicate: int) -> None:
+        """Take a query in; `predicate` is the number of its predicate in the family."""
+        where = plan.query.where
+        self.plans[plan.query.name] = plan
+        self.slices.add(plan.query.window)
+        self.predicates[where] = predicate
+        for column in plan.columns:
+            self._uses[where, column] += 1
+            self._standing[column] += 1
+            if column not in self.columns:
+                self.columns[column] = self._column(column)
+
+    def remove(self, name: str) -> None:
+        """Forget a query, the predicate nobody else has and the columns nobody else stands on."""
+        plan = self.plans.pop(name)
+        where = plan.query.where
+        self.slices.remove(plan.query.window)
+        for column in plan.columns:
+            self._uses[where, column] -= 1
+            self._standing[column] -= 1
+            if not self._standing[column]:
+                del self._standing[column], self.columns[column]
+        self._uses += Counter()
+        if not self._uses[where, ROWS]:
+            number = self.predicates.pop(where)
+            self._keep(np.nonzero(self.strands.predicate != number)[0])
+
+    def waste(self, columns: Sequence[PartialColumn]) -> float:
+        """How many cells there would be for each one used, if a predicate with these columns came in."""
+        held = len(set(self.columns) | set(columns)) * (len(self.predicates) + 1)
+        return held / (len(self._uses) + len(columns))
+
+    def uses(self, where: Expression | None, column: PartialColumn) -> bool:
+        """Whether a query with this predicate stands on the column."""
+        return self._uses[where, column] > 0
+
+    def _column(self, column: PartialColumn) -> RangeColumn:
+        partial, types = column.partial, tuple(arg.type for arg in column.args)
+        lanes = tuple(LaneMatrix(lane, identity) for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True))
+        new = PrefixColumn(partial, lanes, self.work) if isinstance(partial, Differential) else BlockColumn(partial, lanes, self.work)
+        new.widen(len(self.strands))
+        if len(self.starts):
+            new.insert_slices(np.zeros(len(self.starts), dtype=np.int64), self.starts)
+        return new
+
+    # -- rows come in -----------------------------------------------------------------------------------------------------------
+
+    def absorb(self, folded: Folded) -> None:
+        """Combine states into their slices and strands; several of one are combined with each other first."""
+        if not len(folded):
             return
-        starts = self.slices.slice_starts(partials.at)
-        fragments = self.fragments.numbers(partials.keys, len(partials))
+        starts = self.slices.slice_starts(folded.starts)
+        strands = self.strands.numbers(folded.predicate, folded.group)
         self._make_room(np.unique(starts))
-        slices = np.searchsorted(self.starts, starts)
-        shard = slices * len(self.fragments) + fragments
-        order = np.argsort(shard, kind="stable")
-        firsts = np.nonzero(np.diff(shard[order], prepend=-1))[0]
-        slices, fragments = slices[order][firsts], fragments[order][firsts]
-        for column, state in zip(self.columns, partials.states, strict=True):
-            merged = column.partial.reduce(tuple(lane[order] for lane in state), firsts)
-            column.absorb(slices, fragments, merged, self.starts)
+        slices = np.searchsorted(self.starts, starts)[folded.slice]
+        cell = slices * len(self.strands) + strands
+        order = np.argsort(cell, kind="stable")
+        firsts = np.nonzero(np.diff(cell[order], prepend=-1))[0]
+        once = len(firsts) == len(order)
+        slices, strands = slices[order][firsts], strands[order][firsts]
+        for column, state in folded.states.items():
+            if column not in self.columns:
+                continue
+            sorted_state = tuple(lane[order] for lane in state)
+            self.columns[column].absorb(slices, strands, sorted_state if once else column.partial.reduce(sorted_state, firsts), self.starts)
 
     def _make_room(self, starts: Array) -> None:
         new = starts[~np.isin(starts, self.starts, assume_unique=True)]
-        for column in self.columns:
-            column.widen(len(self.fragments))
+        for column in self.columns.values():
+            column.widen(len(self.strands))
         if len(new):
             positions = np.searchsorted(self.starts, new)
-            for column in self.columns:
+            for column in self.columns.values():
                 column.insert_slices(positions, new)
             self.starts = np.insert(self.starts, positions, new)
             self.slices_seen += len(new)
@@ -101,42 +147,39 @@ class SliceStore:
         """Forget slices that start before the horizon: every window they belong to has been closed."""
         count = int(np.searchsorted(self.starts, horizon))
         self.starts = self.starts[count:]
-        for column in self.columns:
+        for column in self.columns.values():
             column.drop_slices(count)
             column.forget(punctuation)
         if count:
-            self._drop_idle_fragments()
+            self._drop_idle_strands()
 
-    def _drop_idle_fragments(self) -> None:
-        """Once half the fragments have no row left, make the matrices narrower: amortised over the fragments that came."""
-        if len(self.fragments) < 64:
+    def _drop_idle_strands(self) -> None:
+        """Once half the strands have no row left, make the matrices narrower: amortised over the strands that came."""
+        if len(self.strands) < 64:
             return
-        alive = np.zeros(len(self.fragments), dtype=bool)
-        for column in self.columns:
-            if isinstance(column.partial, Count):
-                alive |= column.state[0][-1] != column.state[0][0]
+        alive = np.zeros(len(self.strands), dtype=bool)
+        for held in self.columns.values():
+            if isinstance(held.partial, Count):
+                alive |= held.state[0][-1] != held.state[0][0]
         if 2 * int(alive.sum()) < len(alive):
-            kept = np.nonzero(alive)[0]
-            self.fragments.keep(kept)
-            for column in self.columns:
-                column.keep_groups(kept)
+            self._keep(np.nonzero(alive)[0])
 
-    def cells(self) -> Partials:
-        """Every cell that a row has reached, as partials: what a snapshot keeps and `absorb` takes back."""
-        counted = [column.cells()[0] for column in self.columns if isinstance(column.partial, Count)]
+    def _keep(self, strands: Array) -> None:
+        if len(strands) < len(self.strands):
+            self.strands.keep(strands)
+            for held in self.columns.values():
+                held.keep_strands(strands)
+
+    # -- snapshots --------------------------------------------------------------------------------------------------------------
+
+    def held(self) -> Folded:
+        """Everything that a row has reached: what a snapshot keeps and `absorb` takes back."""
+        cells = {column: held.cells() for column, held in self.columns.items()}
         # Without GROUP BY a slice is kept even if no row in it passed a predicate: EMIT EMPTY begins with the first row of the stream.
-        reached = np.full((len(self.starts), len(self.fragments)), not self.grouping.keys and not self.grouping.axes)
-        for count in counted:
-            reached |= count != 0
-        slices, fragments = np.nonzero(reached)
-        chosen = pa.array(fragments)
-        return Partials(
-            self.starts[slices],
-            tuple(key.take(chosen) for key in self.fragments.key_columns()),
-            tuple(tuple(lane[slices, fragments] for lane in column.cells()) for column in self.columns),
-        )
-
-    def nothing(self) -> Partials:
-        """No partials, in this grouping's form."""
-        lanes = tuple(tuple(np.empty(0, dtype=lane.dtype) for lane in column.state) for column in self.columns)
-        return Partials(np.empty(0, dtype=np.int64), tuple(pa.array([], type=type) for type in key_types(self.grouping)), lanes)
+        reached = np.full((len(self.starts), len(self.strands)), not self.family.keys)
+        for column, state in cells.items():
+            if isinstance(column.partial, Count):
+                reached |= state[0] != 0
+        slices, strands = np.nonzero(reached)
+        states = {column: tuple(lane[slices, strands] for lane in state) for column, state in cells.items()}
+        return Folded(self.starts, slices, self.strands.predicate[strands], self.strands.group[strands], states)

@@ -1,0 +1,31 @@
+"""Families: queries over the same rows with the same groups, which can share whatever they hold.
+
+In: a query. Out: its `Family`. Convention: the order of GROUP BY counts, the names of its columns do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muntin.expression.tree import Expression
+from muntin.query.model import Join, Query
+
+
+@dataclass(frozen=True)
+class Family:
+    """The static tables that rows are joined with, and the expressions they are grouped by."""
+
+    joins: tuple[Join, ...]
+    keys: tuple[Expression, ...]
+
+    def rolls_up(self, finer: Family) -> bool:
+        """Whether results by these groups can be had from partials by the finer ones."""
+        return self.joins == finer.joins and set(self.keys) < set(finer.keys)
+
+    def __str__(self) -> str:
+        joined = "".join(f" ⋈ {join.table}" for join in self.joins)
+        return f"by {', '.join(map(str, self.keys)) or 'nothing'}{joined}"
+
+
+def family_of(query: Query) -> Family:
+    return Family(query.joins, tuple(group.expression for group in query.group_by))

@@ -1,0 +1,55 @@
+"""What is known of the load: rows, slices, groups and cells of the latest batches, and what they let one expect.
+
+In: counts observed in a batch. Out: shards to expect of a grouping. Convention: what was never observed is guessed, as if rows fell
+into cells and groups at random; what was observed is corrected by how far the guess was off, since values are not spread evenly.
+Paper: on-the-fly-sharing-2006, section 4.3.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muntin.expression.tree import Expression
+from muntin.plan.family import Family
+
+#: Groups of a GROUP BY before any were counted.
+UNKNOWN_GROUPS = 1_000
+#: Cells are counted up to here: beyond it, every row is a shard anyway.
+MOST_COUNTED = 10**9
+
+Axes = frozenset[Expression]
+
+
+@dataclass(frozen=True)
+class Load:
+    """A batch. `cells` are those that occurred per set of axes, `observed` the shards per family and set of axes."""
+
+    rows: int = 200_000
+    slices: int = 60
+    groups: Mapping[Family, int] = field(default_factory=dict)
+    cells: Mapping[Axes, int] = field(default_factory=dict)
+    observed: Mapping[tuple[Family, Axes], int] = field(default_factory=dict)
+
+    def shards(self, family: Family, sizes: Mapping[Expression, int]) -> float:
+        """Slices × groups × the cells that occur in one."""
+        axes = frozenset(sizes)
+        seen = self.observed.get((family, axes))
+        return float(seen) if seen is not None else min(self.rows, self._guess(family, sizes) * self._evenness)
+
+    def _guess(self, family: Family, sizes: Mapping[Expression, int]) -> float:
+        places = max(1, self.slices * self.groups.get(family, UNKNOWN_GROUPS if family.keys else 1))
+        cells = float(min(self.cells.get(frozenset(sizes), math.prod(sizes.values())), MOST_COUNTED))
+        per_place = self.rows / places
+        filled = places * -math.expm1(-per_place)
+        return min(self.rows, filled * max(1.0, cells * -math.expm1(-per_place / cells)))
+
+    @property
+    def _evenness(self) -> float:
+        """How many shards there were for each one guessed, over what was observed."""
+        known = [(shards, self._guess(family, dict.fromkeys(axes, 1))) for (family, axes), shards in self.observed.items() if axes]
+        return sum(shards for shards, _ in known) / max(1.0, sum(guess for _, guess in known)) if known else 1.0
+
+
+FIRST_LOAD = Load()

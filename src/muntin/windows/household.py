@@ -1,0 +1,151 @@
+"""What is held for one family: its groups, its predicates, and the stores that its queries are spread over.
+
+In: query plans that come and go; folded states of a batch. Out: results of closed windows. Convention: a predicate is held in one store.
+Without groups all predicates are together, as long as they stand on much the same columns: a slice is then one row of a small matrix.
+With groups each predicate has the edges of its own windows only, since slices × groups is what fills the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from muntin.aggregates.base import Array
+from muntin.columnar import arrow_type
+from muntin.expression.tree import Expression
+from muntin.plan.family import Family
+from muntin.plan.shared import ROWS, QueryPlan
+from muntin.plan.slices import Slicing
+from muntin.windows.closing import ResultChunk, StoreWindows
+from muntin.windows.due import missed
+from muntin.windows.groups import GroupIndex
+from muntin.windows.life import QueryLife
+from muntin.windows.store import Folded, SliceStore
+
+#: Cells for each one used that are put up with to have predicates side by side.
+MOST_WASTE = 3.0
+#: Groups that are not worth forgetting.
+FEW_GROUPS = 64
+
+
+@dataclass
+class Household:
+    family: Family
+    slicing: Slicing
+    lives: Mapping[str, QueryLife]
+    stores: list[SliceStore] = field(default_factory=list)
+    predicates: dict[Expression | None, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.groups = GroupIndex(tuple(arrow_type(key.type) for key in self.family.keys))
+        self._at: dict[str, SliceStore] = {}
+        self._windows: dict[int, StoreWindows] = {}
+        self._numbered = 0
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._at
+
+    # -- queries come and go ----------------------------------------------------------------------------------------------------
+
+    def add(self, plan: QueryPlan) -> None:
+        where = plan.query.where
+        if where not in self.predicates:
+            self.predicates[where] = self._numbered
+            self._numbered += 1
+        store = self._store_for(plan)
+        store.add(plan, self.predicates[where])
+        self._at[plan.query.name] = store
+        self._windows.clear()
+
+    def _store_for(self, plan: QueryPlan) -> SliceStore:
+        found = next((store for store in self.stores if self._fits(store, plan)), None)
+        if found is None:
+            found = SliceStore(self.family, self.groups, self.slicing)
+            self.stores.append(found)
+        return found
+
+    def _fits(self, store: SliceStore, plan: QueryPlan) -> bool:
+        if plan.query.where in self._held():
+            return plan.query.where in store.predicates
+        windows = {held.query.window for held in store.plans.values()}
+        return windows == {plan.query.window} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
+
+    def _held(self) -> set[Expression | None]:
+        return {where for store in self.stores for where in store.predicates}
+
+    def remove(self, name: str) -> None:
+        store = self._at.pop(name)
+        store.remove(name)
+        self._windows.clear()
+        if not store.plans:
+            self.stores.remove(store)
+        held = self._held()
+        self.predicates = {where: number for where, number in self.predicates.items() if where in held}
+
+    @property
+    def plans(self) -> Iterator[QueryPlan]:
+        return (plan for store in self.stores for plan in store.plans.values())
+
+    # -- rows come in, windows close --------------------------------------------------------------------------------------------
+
+    def windows_of(self, at: int) -> StoreWindows:
+        if at not in self._windows:
+            self._windows[at] = StoreWindows(self.stores[at], self.lives)
+        return self._windows[at]
+
+    def absorb(self, folded: Folded, *, punctuation: int) -> None:
+        """Spread states over the stores, without those no open window needs."""
+        for at, store in enumerate(self.stores):
+            if store.plans:
+                horizon = self.windows_of(at).horizon(punctuation)
+                store.absorb(self._part(folded, store, horizon))
+
+    def _part(self, folded: Folded, store: SliceStore, horizon: int) -> Folded:
+        """What belongs to a store. A slice of the family lies in one of the store's, and the horizon is an edge of both."""
+        wanted = folded.start >= horizon
+        if len(self.stores) > 1:
+            wanted &= np.isin(folded.predicate, list(store.predicates.values()))
+        return folded if wanted.all() else folded.rows(np.nonzero(wanted)[0])
+
+    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
+        for at, store in enumerate(self.stores):
+            windows = self.windows_of(at)
+            yield from windows.close(after=after, upto=upto, latest=latest)
+            store.drop_before(windows.horizon(upto), upto)
+        self._forget_groups()
+
+    def _forget_groups(self) -> None:
+        """Once half the groups have no strand left, number them anew."""
+        if len(self.groups) < FEW_GROUPS or not self.family.keys:
+            return
+        alive = np.unique(np.concatenate([store.strands.group for store in self.stores]))
+        if 2 * len(alive) < len(self.groups):
+            numbers = np.zeros(len(self.groups), dtype=np.int64)
+            numbers[alive] = np.arange(len(alive))
+            self.groups.keep(alive)
+            for store in self.stores:
+                store.strands.renumber_groups(numbers)
+
+    def count_late(self, folded: Folded, punctuation: int) -> None:
+        """Rows that came below the last punctuation, per query that would have counted them."""
+        if not len(folded.starts) or folded.starts[0] >= punctuation:
+            return
+        below = folded.rows(np.nonzero(folded.start < punctuation)[0])
+        present = set(below.predicate.tolist())
+        for plan in self.plans:
+            number = self.predicates[plan.query.where]
+            if number in present:
+                self._count_late_of(plan, below, below.predicate == number, punctuation)
+
+    def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: int) -> None:
+        life = self.lives[plan.query.name]
+        rows = np.where(mine, below.states[ROWS][0], 0)
+        some, every = missed(below.start, punctuation=punctuation, window=plan.query.window, since=life.since)
+        life.late += int(rows[some].sum())
+        life.dropped += int(rows[every].sum())
+
+    def width(self) -> int:
+        """Strands that there are, or could be once every group has met every predicate."""
+        return max(sum(len(store.strands) for store in self.stores), len(self.groups) * len(self.predicates))

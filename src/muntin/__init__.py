@@ -19,6 +19,7 @@ from muntin.aggregates.own import Part, own_aggregate
 from muntin.errors import MuntinError
 from muntin.plan.divide import Sharing
 from muntin.plan.slices import Slicing
+from muntin.query.own_functions import python_function, spark_function
 from muntin.spark.engine import Engine
 from muntin.spark.results import Results
 from muntin.spark.running import Pace, RunningJob, Trigger
@@ -32,5 +33,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
-    "MuntinError", "Pace", "Part", "Partial", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate", "session",
+    "MuntinError", "Pace", "Part", "Partial", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate",
+    "python_function", "session", "spark_function",
 ]  # fmt: skip

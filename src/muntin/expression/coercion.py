@@ -19,6 +19,7 @@ from muntin.schema import (
     INTEGRAL_BITS,
     MAX_PRECISION,
     NULL,
+    OTHER,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -90,6 +91,15 @@ def read_as(type_: Type) -> Type | None:
     if type_.numeric:
         return BIGINT if type_.integral else DOUBLE
     return type_ if type_ == BOOLEAN or type_ in _DATETIMES else None
+
+
+def as_parameter(arg: Expression, type_: Type) -> bool:
+    """Whether an argument is cast to a declared type by itself: to a wider one, from a string where it is read so, to a string."""
+    if arg.type == OTHER:
+        return False
+    if is_decimal(type_) and arg.type.numeric and not arg.type.fractional:
+        return wider_decimal(operand_decimal(arg), type_) == type_
+    return type_ == STRING or wider_with_strings(arg.type, type_) == type_
 
 
 def common(types: Sequence[Type], widening: Widening) -> Type | None:

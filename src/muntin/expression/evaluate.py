@@ -18,7 +18,7 @@ from muntin.errors import DataError
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.numeric import fitted_decimal
 from muntin.expression.signature import Evaluation, Function, LazyFunction, Thunk
-from muntin.expression.tree import AggregateCall, Bound, Call, Column, Expression, GroupKey, Literal, WindowBound
+from muntin.expression.tree import AggregateCall, Bound, Call, Column, Expression, GroupKey, Literal, OwnCall, WindowBound
 from muntin.schema import Kind
 from muntin.timeline import datetime_of, format_instant
 
@@ -51,6 +51,8 @@ def compiled(expression: Expression) -> Callable[[Scope], Any]:
     """A function from a scope to the expression's value."""
     if isinstance(expression, Call):
         return _call(expression)
+    if isinstance(expression, OwnCall):
+        return _strict(expression.function.value(), tuple(map(compiled, expression.args)))
     if isinstance(expression, Literal):
         value = _literal_value(expression)
         return lambda _: value
@@ -124,6 +126,11 @@ def _eager(row: Function, call: Call, thunks: tuple[Thunk, ...]) -> Thunk:
     if row.evaluation is Evaluation.RIGHT_TO_NULL:
         left, right = thunks
         return _binary(lambda b, a: function(a, b), right, left)
+    return _strict(function, thunks)
+
+
+def _strict(function: Callable[..., Any], thunks: tuple[Thunk, ...]) -> Thunk:
+    """Arguments are evaluated from the left up to the first NULL, which is then the result."""
     if len(thunks) == 1:
         return _unary(function, *thunks)
     return _binary(function, *thunks) if len(thunks) == 2 else _up_to_null(function, thunks)

@@ -13,14 +13,16 @@ from types import MappingProxyType
 from muntin.errors import DataError, Span, TypeMismatch
 from muntin.expression.arithmetic import ARITHMETIC
 from muntin.expression.casts import CAST, cast_signature
+from muntin.expression.coercion import as_parameter
 from muntin.expression.comparison import COMPARISONS
 from muntin.expression.logic import LOGIC
 from muntin.expression.mathematics import MATHEMATICS
+from muntin.expression.own import OwnFunction
 from muntin.expression.rounding import ROUNDING
 from muntin.expression.signature import Function, LazyFunction, undefined
 from muntin.expression.text_functions import TEXT_FUNCTIONS
 from muntin.expression.time_functions import TIME_FUNCTIONS
-from muntin.expression.tree import Call, Expression, Literal
+from muntin.expression.tree import Call, Expression, Literal, OwnCall
 from muntin.schema import DATE, OTHER, TIMESTAMP, Type
 
 FUNCTIONS: Mapping[str, Function | LazyFunction] = MappingProxyType(
@@ -58,6 +60,17 @@ def call(function: str, *args: Expression, at: Span | None = None) -> Call:
     return Call(name, cast_args, signature.result, at)
 
 
+def own_call(function: OwnFunction, *args: Expression, at: Span | None = None) -> OwnCall:
+    """The typed call of a user's own function."""
+    takes = ", ".join(str(type_).upper() for type_ in function.arguments)
+    if len(args) != len(function.arguments):
+        raise undefined(function.name, args, takes=f"{_counted_exactly(len(function.arguments))}: {takes}", way_out="give it as many")
+    if not all(as_parameter(arg, type_) for arg, type_ in zip(args, function.arguments, strict=True)):
+        raise undefined(function.name, args, takes=takes)
+    cast_args = tuple(_coerced(arg, type_) for arg, type_ in zip(args, function.arguments, strict=True))
+    return OwnCall(function, cast_args, function.result, at)
+
+
 def cast(expression: Expression, type_: Type, at: Span | None = None) -> Expression:
     """CAST(expression AS type). A literal is cast at once where that does no harm: an integer literal would change
     how it meets decimals, and one that fails must fail when it is reached, not before."""
@@ -83,6 +96,10 @@ def _folded(made: Call) -> Expression:
         return made
 
 
+def _counted_exactly(count: int) -> str:
+    return _counted(range(count, count + 1))
+
+
 def _counted(arity: range) -> str:
     least, most = arity.start, arity.stop - 1
     if least == most:
@@ -95,7 +112,7 @@ Rewrite = Callable[[tuple[Expression, ...], Span | None], Call]
 
 def _arguments(name: str, args: tuple[Expression, ...], count: int) -> tuple[Expression, ...]:
     if len(args) != count:
-        raise undefined(name, args, takes=_counted(range(count, count + 1)), way_out="give it as many")
+        raise undefined(name, args, takes=_counted_exactly(count), way_out="give it as many")
     return args
 
 

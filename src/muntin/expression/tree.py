@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from muntin.errors import Span
+from muntin.expression.own import OwnFunction
 from muntin.schema import TIMESTAMP, Type
 
 
@@ -57,6 +58,19 @@ class Call:
 
 
 @dataclass(frozen=True)
+class OwnCall:
+    """A user's own scalar function applied to arguments. It carries the function itself: there is no register of them."""
+
+    function: OwnFunction
+    args: tuple[Expression, ...]
+    type: Type
+    at: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.function.name}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over the rows of a window and group. Only in select lists and HAVING; arguments hold no aggregate."""
 
@@ -98,11 +112,11 @@ class WindowBound:
         return self.bound.value
 
 
-Expression = Column | Literal | Call | AggregateCall | GroupKey | WindowBound
+Expression = Column | Literal | Call | OwnCall | AggregateCall | GroupKey | WindowBound
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    return expression.args if isinstance(expression, Call | AggregateCall) else ()
+    return expression.args if isinstance(expression, Call | OwnCall | AggregateCall) else ()
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -120,7 +134,7 @@ def with_columns(expression: Expression, names: Mapping[str, str]) -> Expression
     """The expression over columns of other names; those that `names` leaves out stay as they are."""
     if isinstance(expression, Column):
         return replace(expression, name=names.get(expression.name, expression.name))
-    if isinstance(expression, Call | AggregateCall):
+    if isinstance(expression, Call | OwnCall | AggregateCall):
         return replace(expression, args=tuple(with_columns(arg, names) for arg in expression.args))
     return expression
 

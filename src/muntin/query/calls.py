@@ -1,6 +1,6 @@
-"""Calls by name: scalar functions, and aggregates with their FILTER.
+"""Calls by name: scalar functions, built-in or the user's own, and aggregates with their FILTER.
 
-In: the `Rebuild` of a clause and a node with the name the user wrote. Out: `Call`s and `AggregateCall`s.
+In: the `Rebuild` of a clause and a node with the name the user wrote. Out: `Call`s, `OwnCall`s and `AggregateCall`s.
 Convention: an aggregate goes by its own name whatever synonym was written, so that AVG and MEAN are one; `count(*)` has no argument.
 Not supported: DISTINCT, ORDER BY and IGNORE NULLS inside an aggregate.
 """
@@ -16,6 +16,7 @@ from muntin import schema
 from muntin.aggregates.base import Aggregate
 from muntin.errors import QueryError, TypeMismatch
 from muntin.expression import functions
+from muntin.expression.own import OwnFunction
 from muntin.expression.tree import AggregateCall, Expression, Literal
 from muntin.query.allowed import Clause
 from muntin.query.names import suggestion
@@ -28,13 +29,24 @@ SCALARS = frozenset(filter(str.isidentifier, (*functions.FUNCTIONS, *functions.A
 
 
 def call(rebuild: Rebuild, node: exp.Anonymous) -> Expression:
-    """A function by name: the engine's aggregates first, then the scalar functions."""
+    """A function by name: the engine's aggregates, then the user's own functions, then the built-in ones. No two have one name."""
     aggregate = rebuild.scope.aggregate(node.name)
     if aggregate:
         return _aggregate_call(rebuild, node, aggregate, condition=None)
+    own = rebuild.scope.functions.get(node.name.lower())
+    if own:
+        return _own_call(rebuild, node, own)
     if node.name.lower() not in SCALARS:
         raise _unknown(rebuild, node)
     return rebuild.call(node.name.lower(), node, *map(rebuild.build, node.expressions))
+
+
+def _own_call(rebuild: Rebuild, node: exp.Anonymous, function: OwnFunction) -> Expression:
+    args = [rebuild.build(arg) for arg in node.expressions]
+    try:
+        return functions.own_call(function, *args, at=rebuild.scope.statement.at(node))
+    except TypeMismatch as mismatch:
+        raise rebuild.placed(mismatch, node) from None
 
 
 def filtered(rebuild: Rebuild, node: exp.Filter) -> Expression:
@@ -99,6 +111,6 @@ def _unknown(rebuild: Rebuild, node: exp.Anonymous) -> QueryError:
         way_out = "name it in GROUP BY only; results carry window_start and window_end"
         return rebuild.refusal(node, "window(…) states the window and is no value", values=rebuild.clause.value, way_out=way_out)
     aggregates = sorted({aggregate.name for aggregate in rebuild.scope.aggregates.values()})
-    near = suggestion(node.name, [*aggregates, *SCALARS])
+    near = suggestion(node.name, [*aggregates, *(own.name for own in rebuild.scope.functions.values()), *SCALARS])
     way_out = near or "the aggregates are " + ", ".join(aggregates)
     return rebuild.refusal(node, "a function is one that Muntin knows", values=node.name, way_out=way_out)

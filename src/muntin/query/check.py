@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from muntin.aggregates.base import Aggregate
 from muntin.errors import QueryError, Refusal
+from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Bound, Column, Expression, GroupKey, WindowBound
 from muntin.query.allowed import Clause
 from muntin.query.definitions import check_stream, check_table
@@ -31,6 +32,7 @@ from muntin.query.windowing import window_of
 __all__ = ["changed", "check_pipeline", "check_query", "check_stream", "check_table"]
 
 NO_TABLES: Mapping[str, TableDefinition] = MappingProxyType({})
+NO_FUNCTIONS: Mapping[str, OwnFunction] = MappingProxyType({})
 
 
 def check_query(
@@ -38,11 +40,12 @@ def check_query(
     stream: StreamDefinition,
     aggregates: Mapping[str, Aggregate],
     tables: Mapping[str, TableDefinition] = NO_TABLES,
+    functions: Mapping[str, OwnFunction] = NO_FUNCTIONS,
 ) -> Query:
-    """The query a statement describes over a stream and the tables it joins. Tables go by their names in lower case."""
+    """The query a statement describes over a stream and the tables it joins. Tables and functions go by their names in lower case."""
     select = select_of(statement)
     sources = sources_of(statement, select, {stream.name.lower(): stream}, tables)
-    found = joined(Scope(statement, stream, sources.qualifiers, aggregates, sources.tables), select)
+    found = joined(Scope(statement, stream, sources.qualifiers, aggregates, sources.tables, functions), select)
     scope = found.scope
     grouped: Sequence[exp.Expr] = select.args["group"].expressions if select.args.get("group") else ()
     items = select_items(scope, select)
@@ -64,7 +67,7 @@ def check_query(
     return query
 
 
-def check_pipeline(text: str, aggregates: Mapping[str, Aggregate]) -> Pipeline:
+def check_pipeline(text: str, aggregates: Mapping[str, Aggregate], functions: Mapping[str, OwnFunction] = NO_FUNCTIONS) -> Pipeline:
     """A whole pipeline file, statement by statement: a stream is declared before the queries that read it."""
     streams: dict[str, StreamDefinition] = {}
     tables: dict[str, TableDefinition] = {}
@@ -77,7 +80,7 @@ def check_pipeline(text: str, aggregates: Mapping[str, Aggregate]) -> Pipeline:
             else:
                 tables[statement.name.lower()] = check_table(statement)
         elif isinstance(statement, CreateQuery | DropQuery):
-            registry = changed(registry, statement, streams, tables, aggregates)
+            registry = changed(registry, statement, streams, tables, aggregates, functions)
     return Pipeline(tuple(streams.values()), tuple(tables.values()), registry.queries)
 
 
@@ -87,13 +90,14 @@ def changed(
     streams: Mapping[str, StreamDefinition],
     tables: Mapping[str, TableDefinition],
     aggregates: Mapping[str, Aggregate],
+    functions: Mapping[str, OwnFunction] = NO_FUNCTIONS,
 ) -> Registry:
-    """The registry after a CREATE QUERY or DROP QUERY. Streams and tables go by their names in lower case."""
+    """The registry after a CREATE QUERY or DROP QUERY. Streams, tables and functions go by their names in lower case."""
     try:
         if isinstance(statement, DropQuery):
             return registry.drop(statement.name)
         sources = sources_of(statement, select_of(statement), streams, tables)
-        return registry.add(check_query(statement, streams[sources.stream.name.lower()], aggregates, tables))
+        return registry.add(check_query(statement, streams[sources.stream.name.lower()], aggregates, tables, functions))
     except QueryError:
         raise
     except Refusal as refusal:

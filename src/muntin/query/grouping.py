@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from muntin.expression.tree import Call, Column, Expression, GroupKey
+from muntin.expression.tree import Call, Column, Expression, GroupKey, OwnCall
 from muntin.query.allowed import Clause
 from muntin.query.model import GroupColumn
 from muntin.query.names import Scope
@@ -96,6 +96,19 @@ def over_groups(scope: Scope, node: exp.Expr, expression: Expression, groups: Se
             values=scope.statement.written(place),
             way_out=f"add {scope.statement.written(place)} to GROUP BY, or aggregate it",
         )
-    if isinstance(expression, Call):
+    if isinstance(expression, OwnCall):
+        _check_meaning(scope, node, expression)
+    if isinstance(expression, Call | OwnCall):
         return replace(expression, args=tuple(over_groups(scope, node, arg, groups) for arg in expression.args))
     return expression
+
+
+def _check_meaning(scope: Scope, node: exp.Expr, call: OwnCall) -> None:
+    """What stands over aggregates and group keys is evaluated in Python."""
+    if call.function.python is not None:
+        return
+    place = next((one for one in node.find_all(exp.Anonymous) if scope.statement.at(one) == call.at), node)
+    name = call.function.name
+    law = "a function over aggregates and group columns has a Python meaning; one of Spark Columns alone stands where rows are"
+    way_out = f"give spark_function a python= for {name}, or use it in WHERE, GROUP BY or inside an aggregate"
+    raise scope.statement.refusal(place, law, values=scope.statement.written(place), way_out=way_out)

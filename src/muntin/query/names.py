@@ -15,6 +15,7 @@ from sqlglot import exp
 
 from muntin.aggregates.base import Aggregate
 from muntin.errors import QueryError
+from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Bound, Column, WindowBound
 from muntin.query.model import StreamDefinition, TableDefinition
 from muntin.query.text import Statement
@@ -63,6 +64,7 @@ class Scope:
     qualifiers: frozenset[str]
     aggregates: Mapping[str, Aggregate] = field(repr=False)
     tables: tuple[JoinedTable, ...] = ()
+    functions: Mapping[str, OwnFunction] = field(default_factory=dict, repr=False)
 
     def aggregate(self, name: str) -> Aggregate | None:
         wanted = name.lower()

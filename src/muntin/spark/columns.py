@@ -22,6 +22,7 @@ from muntin.expression import tree
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Evaluation, Function, LazyFunction, either, only_where
 from muntin.schema import OTHER, Kind, Type, decimal
+from muntin.spark.own_columns import own_column
 from muntin.timeline import instant_of
 
 _SPARK_TYPES: dict[Kind, spark_types.DataType] = {
@@ -90,6 +91,8 @@ def _compile(expression: tree.Expression, resolve: Callable[[str], Column]) -> _
     if isinstance(expression, tree.Call):
         call = _right_deep(expression) if expression.function in ("and", "or") else expression
         return _compile_call(call, [_compile(arg, resolve) for arg in call.args])
+    if isinstance(expression, tree.OwnCall):
+        return _compile_own(expression, [_compile(arg, resolve) for arg in expression.args])
     raise Refusal(
         "an expression over rows stands on columns only",
         values=str(expression),
@@ -114,19 +117,26 @@ def _compile_call(call: tree.Call, args: Sequence[_Part]) -> _Part:
     columns, failures = [arg.value for arg in args], [arg.failed for arg in args]
     value = row.column(F, call, *columns)
     if isinstance(row, Function) and row.evaluation is not Evaluation.ALL:
-        return _Part(value, _failed(row, call, value, args), any(arg.leaks for arg in args))
+        failure = row.failure(F, call, value, *columns) if row.can_fail(call) else None
+        from_right = row.evaluation is Evaluation.RIGHT_TO_NULL
+        return _Part(value, _failed(failure, call.args, args, from_right=from_right), any(arg.leaks for arg in args))
     if all(failure is None for failure in failures):
         return _Part(value)
     failed = row.failed(F, columns, failures) if isinstance(row, LazyFunction) else either(*failures)
     return _Part(value, failed, leaks=True)  # it may make something of the NULL of an argument that failed
 
 
-def _failed(row: Function, call: tree.Call, value: Column, args: Sequence[_Part]) -> Column | None:
-    """Where an evaluated argument failed, or the function itself, which needs all of them not to be NULL."""
-    columns = [arg.value for arg in args]
-    failure: Column | None = row.failure(F, call, value, *columns) if row.can_fail(call) else None
-    order = list(zip(call.args, args, strict=True))
-    if row.evaluation is Evaluation.RIGHT_TO_NULL:
+def _compile_own(call: tree.OwnCall, args: Sequence[_Part]) -> _Part:
+    value, failure = own_column(call.function, [arg.value for arg in args])
+    return _Part(value, _failed(failure, call.args, args), any(arg.leaks for arg in args))
+
+
+def _failed(
+    failure: Column | None, expressions: Sequence[tree.Expression], args: Sequence[_Part], *, from_right: bool = False
+) -> Column | None:
+    """Where an evaluated argument failed, or the function itself (`failure`), which needs all of them not to be NULL."""
+    order = list(zip(expressions, args, strict=True))
+    if from_right:
         order.reverse()
     for expression, arg in reversed(order):
         failure = _failed_before(arg, failure) if _may_be_null(expression) else failure

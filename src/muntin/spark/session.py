@@ -12,6 +12,7 @@ import atexit
 import os
 import re
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -71,6 +72,8 @@ def session(app_name: str = "muntin", **settings: str) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return _active_with(active, settings)
+    if settings.get("spark.master", "local").startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take the first python3 on PATH; no setting says so
     builder = SparkSession.builder.appName(app_name)
     for name, value in _all_settings(settings).items():
         builder = builder.config(name, value)

@@ -1,0 +1,156 @@
+"""The versions of the registry, durable: which queries a micro-batch was pinned to, and who brought them.
+
+In: the whole list of queries of each new version. Out: the list of any version that is still kept, in the same order.
+Convention: one durable file per version, named by its number. It holds the difference to the version before (what of that list is cut
+out and what stands there instead), so that a change of one query among hundreds stays small; the first version and every 64th file
+after it hold the whole list. There is one writer: whoever holds the checkpoint's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from muntin.errors import CheckpointError
+from muntin.spark import durable
+
+#: A version is read from at most this many files.
+LONGEST_CHAIN = 64
+
+
+class Origin(Enum):
+    """Who brought a query: an edited pipeline file takes away only what a pipeline file brought."""
+
+    PIPELINE = "pipeline"
+    COMMAND = "command"
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A query of the registry. `text` is its SQL, `CREATE QUERY name AS …`, as `parse_query` reads it."""
+
+    name: str
+    text: str
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class Version:
+    """The queries of one version; `whole` is the file that its chain of differences begins with."""
+
+    number: int
+    whole: int
+    queries: tuple[Registered, ...]
+
+
+class RegistryLog:
+    """The versions in one directory, `<checkpoint>/registry`."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._read: Version | None = None  # the version last read or written: versions are mostly asked for in order
+
+    def newest(self) -> int | None:
+        versions = self._versions()
+        return versions[-1] if versions else None
+
+    def at(self, version: int) -> tuple[Registered, ...]:
+        """The queries of a version, in the order they were appended in."""
+        return self._at(version).queries
+
+    def append(self, version: int, queries: Sequence[Registered]) -> None:
+        """Make a version durable. Versions rise, by one or more."""
+        versions = self._versions()
+        if not versions:
+            return self._write_whole(version, tuple(queries))
+        if version <= versions[-1]:
+            raise CheckpointError(
+                "versions of the registry rise",
+                values=f"version {version} after version {versions[-1]} in {self.directory}",
+                way_out="append the version after the newest one",
+            )
+        before = self._at(versions[-1])
+        if sum(one >= before.whole for one in versions) >= LONGEST_CHAIN:
+            return self._write_whole(version, tuple(queries))
+        return self._write_difference(version, before, tuple(queries))
+
+    def forget_before(self, version: int) -> None:
+        """Delete what is not needed to read `version` and later ones; the newest version always stays."""
+        versions = self._versions()
+        needed = next((one for one in versions if one >= version), versions[-1] if versions else version)
+        whole = self._at(needed).whole if versions else needed
+        for one in versions:
+            if one < whole:
+                self._path(one).unlink()
+
+    def _at(self, version: int) -> Version:
+        """Back along the chain to a version that is known as a whole, then forward again through the differences."""
+        headers: list[dict[str, Any]] = []
+        number = version
+        while self._read is None or self._read.number != number:
+            header = self._header(number)
+            if "queries" in header:
+                self._read = Version(number, number, tuple(map(_registered, header["queries"])))
+            else:
+                headers.append(header)
+                number = header["before"]
+        for header in reversed(headers):
+            self._read = Version(header["version"], header["whole"], _changed(self._read.queries, header["changes"]))
+        return self._read
+
+    def _header(self, version: int) -> dict[str, Any]:
+        header, _ = durable.read(self._path(version))
+        if header.get("version") != version:
+            raise durable.damaged(self._path(version), "it is the file of something else")
+        return header
+
+    def _write_whole(self, version: int, queries: tuple[Registered, ...]) -> None:
+        durable.write(self._path(version), {"version": version, "queries": list(map(_plain, queries))})
+        self._read = Version(version, version, queries)
+
+    def _write_difference(self, version: int, before: Version, queries: tuple[Registered, ...]) -> None:
+        changes = _changes(before.queries, queries)
+        header = {"version": version, "before": before.number, "whole": before.whole, "changes": changes}
+        durable.write(self._path(version), header)
+        self._read = Version(version, before.whole, queries)
+
+    def _path(self, version: int) -> Path:
+        return self.directory / f"{version:08d}"
+
+    def _versions(self) -> list[int]:
+        names = [path.name for path in self.directory.glob("[!.]*")]
+        strangers = sorted(name for name in names if not name.isdecimal())
+        if strangers:
+            raise CheckpointError(
+                "a checkpoint holds nothing but its own files", values=f"{self.directory}: {', '.join(strangers)}", way_out="remove it"
+            )
+        return sorted(map(int, names))
+
+
+def _changes(before: Sequence[Registered], after: Sequence[Registered]) -> list[dict[str, Any]]:
+    """What to put in the place of `before[start:end]`, from left to right; positions are those of `before`."""
+    matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    return [
+        {"start": start, "end": end, "queries": [_plain(query) for query in after[first:last]]}
+        for kind, start, end, first, last in matched
+        if kind != "equal"
+    ]
+
+
+def _changed(before: Sequence[Registered], changes: Sequence[dict[str, Any]]) -> tuple[Registered, ...]:
+    queries = list(before)
+    for change in reversed(changes):  # from the right, so that the positions to the left of it still hold
+        queries[change["start"] : change["end"]] = map(_registered, change["queries"])
+    return tuple(queries)
+
+
+def _plain(query: Registered) -> dict[str, str]:
+    return {"name": query.name, "text": query.text, "origin": query.origin.value}
+
+
+def _registered(plain: dict[str, str]) -> Registered:
+    return Registered(plain["name"], plain["text"], Origin(plain["origin"]))

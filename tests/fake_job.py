@@ -1,0 +1,96 @@
+"""A job without Spark: it holds a checkpoint's lock, listens at its desk, and keeps a list of names instead of running queries.
+
+`with FakeJob(checkpoint) as job` listens in a thread; `python fake_job.py CHECKPOINT` in a process of its own, until it is killed.
+It refuses a text with `bad` in it, and knows nothing of SQL beyond the name.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import re
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from muntin.errors import QueryError, Refusal, Span
+from muntin.spark.control import Desk, serve
+
+
+@contextmanager
+def lock(checkpoint: Path) -> Iterator[None]:
+    """The lock of the stream `trades`, as a running job holds it."""
+    (checkpoint / "trades").mkdir(parents=True, exist_ok=True)
+    with (checkpoint / "trades/lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class Names:
+    """What stands for the engine: names and texts."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.version = 0
+
+    def add(self, sql: str, name: str | None) -> None:
+        found = re.search(r"CREATE QUERY (\w+)", sql)
+        known = name or (found[1] if found else "")
+        if "bad" in sql:
+            raise QueryError("bad is refused", values="bad", text=sql, span=Span(sql.index("bad"), sql.index("bad") + 3))
+        if "defect" in sql:
+            raise RuntimeError("a defect")
+        if known in self.texts:
+            raise Refusal("a query's name is its own", values=known, way_out="choose another")
+        self.texts[known] = sql
+        self.version += 1
+
+    def drop(self, name: str) -> None:
+        if name not in self.texts:
+            raise Refusal("only a registered query can be dropped", values=name)
+        del self.texts[name]
+        self.version += 1
+
+    def replace(self, sql: str, name: str | None) -> None:
+        self.texts[name or ""] = sql
+        self.version += 1
+
+    def listed(self) -> Sequence[Mapping[str, str]]:
+        return [{"name": name, "window": "[RANGE 1 hour SLIDE 1 minute]", "state": "running", "late": "0"} for name in self.texts]
+
+    def where(self) -> str:
+        return f"in effect from batch 12 on (version {self.version})"
+
+
+class FakeJob:
+    """Listens while it is entered."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.checkpoint = checkpoint
+        self.engine = Names()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._listen)
+
+    def __enter__(self) -> Self:
+        self._lock = lock(self.checkpoint)
+        self._lock.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._lock.__exit__(None, None, None)
+
+    def _listen(self) -> None:
+        desk = Desk(self.checkpoint / "control")
+        while not self._ended.wait(0.01):
+            serve(desk, self.engine, self.engine.where)
+
+
+if __name__ == "__main__":
+    with FakeJob(Path(sys.argv[1])):
+        time.sleep(60)

@@ -6,8 +6,9 @@ development, and their pages belong in another directory (`--out`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -15,11 +16,13 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from benchmarks import long_windows, plots, restart, workload_a
+from benchmarks import contest, long_windows, plots, restart
 from benchmarks.machine import BUSY, Elsewhere, this_machine
+from benchmarks.outcome import Setup as ContestSetup
 from benchmarks.report import Report
-from benchmarks.report_a import report as report_a
 from benchmarks.report_long import long_report, restart_report
+from benchmarks.report_workload import report as workload_report
+from benchmarks.workloads import WORKLOADS, Workload
 from muntin.spark.generator import ROWS
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
@@ -28,17 +31,18 @@ app = typer.Typer(add_completion=False)
 
 @dataclass(frozen=True)
 class Setups:
-    """The size of every benchmark."""
+    """The size of every benchmark; a contest without one has its workload's numbers of queries."""
 
-    workload_a: workload_a.Setup = workload_a.Setup()
+    contests: Mapping[str, ContestSetup] = field(default_factory=dict)
     long_windows: long_windows.Setup = long_windows.Setup()
     restart: restart.Setup = restart.Setup()
 
 
-def bench_workload_a(spark: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
-    outcome = workload_a.run(spark, setups.workload_a, console)
-    plots.workload_a(outcome, out)
-    return report_a(outcome)
+def bench_workload(workload: Workload, spark: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
+    setup = setups.contests.get(workload.name, ContestSetup(queries=workload.counts))
+    outcome = contest.run(spark, workload, setup, console)
+    plots.workload(workload, outcome, out)
+    return workload_report(workload, outcome)
 
 
 def bench_long_windows(_: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
@@ -54,7 +58,7 @@ def bench_restart(spark: SparkSession, setups: Setups, out: Path, console: Conso
 
 
 BENCHMARKS: dict[str, Callable[[SparkSession, Setups, Path, Console], Report]] = {
-    "workload_a": bench_workload_a,
+    **{name: partial(bench_workload, workload) for name, workload in WORKLOADS.items()},
     "long_windows": bench_long_windows,
     "restart": bench_restart,
 }
@@ -90,10 +94,10 @@ def numbers(text: str) -> tuple[int, ...]:
 @app.command()
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"which: {', '.join(BENCHMARKS)}; all if none is named")] = None,
-    queries: Annotated[str, typer.Option(help="workload A: numbers of queries")] = "16,32,64,128,256",
-    rows: Annotated[int, typer.Option(help="workload A: trades")] = ROWS,
-    rounds: Annotated[int, typer.Option(help="workload A: rounds that count")] = 7,
-    checked: Annotated[int, typer.Option(help="workload A: queries also run one by one to check every strategy")] = 16,
+    queries: Annotated[str, typer.Option(help="workloads: numbers of queries, the paper's if none are given")] = "",
+    rows: Annotated[int, typer.Option(help="workloads: trades")] = ROWS,
+    rounds: Annotated[int, typer.Option(help="workloads: rounds that count")] = 9,
+    checked: Annotated[int, typer.Option(help="workloads: queries also run one by one to check every strategy")] = 16,
     hours: Annotated[str, typer.Option(help="long windows: RANGE in hours")] = "1,6,24",
     groups: Annotated[int, typer.Option(help="long windows: groups")] = 10_000,
     slides: Annotated[int, typer.Option(help="long windows: slides measured")] = 1_146,
@@ -107,7 +111,10 @@ def main(
     from muntin import session
 
     setups = Setups(
-        workload_a.Setup(queries=numbers(queries), rows=rows, rounds=rounds, checked=min(checked, max(numbers(queries)))),
+        {
+            workload.name: ContestSetup(numbers(queries) if queries else workload.counts, rows, rounds, checked=checked)
+            for workload in WORKLOADS.values()
+        },
         long_windows.Setup(hours=numbers(hours), groups=groups, slides=slides),
         restart.Setup(batches=batches),
     )

@@ -42,25 +42,6 @@ class Aggregations:
     final: float
 
 
-@dataclass(frozen=True)
-class PaperFigure:
-    """What the paper says of workload A at 256 queries, on its own machine and data."""
-
-    strategy: str
-    seconds: float
-    partial: int | None
-    final: int
-
-
-#: Section 6.2. The unshared paned strategy has no figure in the text, nor have smaller numbers of queries.
-PAPER_QUERIES = 256
-PAPER = (
-    PaperFigure("unshared paired", 50.48, 291_490_816, 6_813),
-    PaperFigure("shared paned", 6.90, None, 2_340_842),
-    PaperFigure("shared paired", 2.63, 1_138_636, 1_462_391),
-)
-
-
 def time_window(query: WindowedSum) -> TimeWindow:
     return TimeWindow(range=query.range * SECOND, slide=query.slide * SECOND)
 
@@ -84,12 +65,18 @@ def slice_starts(family: Sequence[TimeWindow], slicing: Slicing) -> np.ndarray:
     return edges if begins_on_edge else np.insert(edges, 0, SPAN.start)
 
 
-def slices_into_windows(window: TimeWindow, starts: np.ndarray, upto: int) -> int:
+def slices_into_windows(window: TimeWindow, starts: np.ndarray, upto: int = END) -> int:
     """Over all windows that meet the span and end by `upto`, the slices each is combined from."""
+    return int(slices_of_windows(window, starts, np.ones(len(starts), dtype=bool), upto).sum())
+
+
+def slices_of_windows(window: TimeWindow, starts: np.ndarray, held: np.ndarray, upto: int = END) -> np.ndarray:
+    """For each window that meets the span and ends by `upto`, how many of the slices in it are `held`."""
     extents = [one for number in windows(SPAN, window) if (one := extent(number, window)).end <= upto]
+    before = np.concatenate([[0], np.cumsum(held)])
     first = np.searchsorted(starts, [max(one.start, SPAN.start) for one in extents])
     last = np.searchsorted(starts, [one.end for one in extents])
-    return int((last - first).sum())
+    return np.asarray(before[last] - before[first])
 
 
 def mean_counted(queries: int, scheme: Scheme, slicing: Slicing, *, rows: int, upto: int = END, sets: int = SETS) -> Aggregations:
@@ -101,7 +88,5 @@ def mean_counted(queries: int, scheme: Scheme, slicing: Slicing, *, rows: int, u
 def most_final(queries: int, *, sets: int = SETS) -> float:
     """The final aggregations if every second were a slice: no slicing of windows on whole seconds can have more."""
     starts = np.arange(SPAN.start, SPAN.end, SECOND)
-    found = [
-        sum(slices_into_windows(time_window(query), starts, END) for query in workload_a(queries, seed)) for seed in range(1, sets + 1)
-    ]
+    found = [sum(slices_into_windows(time_window(query), starts) for query in workload_a(queries, seed)) for seed in range(1, sets + 1)]
     return float(np.mean(found))

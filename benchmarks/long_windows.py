@@ -22,6 +22,7 @@ from rich.console import Console
 from benchmarks.answers import differing
 from benchmarks.machine import resident_bytes
 from benchmarks.measuring import Tick, progress
+from benchmarks.performed import performed, stores_of
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.sums import Count
 from muntin.plan.shared import Grouping, shared_plan
@@ -29,7 +30,7 @@ from muntin.query.check import check_pipeline
 from muntin.timeline import MINUTE
 from muntin.windows.assembly import Assembly, tables_by_query
 from muntin.windows.blocks import BlockColumn
-from muntin.windows.store import Partials
+from muntin.windows.shards import Partials
 
 SELECTS = {"count": "count(*) AS n", "sum": "sum(x) AS s", "max": "max(x) AS m", "avg": "avg(x) AS a"}
 SELECTS["all four"] = ", ".join(SELECTS.values())
@@ -214,15 +215,11 @@ def check(case: Case, table: pa.Table, *, last: int) -> int:
     return case.groups
 
 
-def performed(assembly: Assembly) -> int:
-    return sum(store.work.combines for store in assembly.stores)
-
-
 def held(assembly: Assembly) -> tuple[int, int, int, int, int]:
     """Slices, lanes, bytes of cells in use, bytes reserved for cells, bytes of blocks."""
-    (store,) = assembly.stores
-    lanes = [lane for column in store.columns for lane in column.lanes]
-    blocks = [block for column in store.columns if isinstance(column, BlockColumn) for block in column.blocks.values()]
+    (store,) = stores_of(assembly)
+    lanes = [lane for column in store.columns.values() for lane in column.lanes]
+    blocks = [block for column in store.columns.values() if isinstance(column, BlockColumn) for block in column.blocks.values()]
     return (
         len(store.starts),
         len(lanes),

@@ -1,7 +1,7 @@
 """Interleaved timing: every task once a round, in an order that changes from round to round, so that noise falls on all alike.
 
-In: named tasks. Out: for each task the seconds of every round, and their median. Convention: warm-up rounds come first and are
-thrown away (the JVM compiles, caches fill); what `prepare` does before a task is not timed.
+In: named tasks. Out: for each task the seconds of every round it ran in, and their median. Convention: warm-up rounds come first and
+are thrown away (the JVM compiles, caches fill); what `prepare` does before a task is not timed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ Tick = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Task:
-    """One thing to time."""
+    """One thing to time, in every round or, if it takes long, in every second, third, … only."""
 
     name: str
     run: Callable[[], object]
+    every: int = 1
 
 
 @dataclass(frozen=True)
 class Times:
-    """The seconds of each round of one task, in order."""
+    """The seconds of each round that one task ran in, in order."""
 
     seconds: tuple[float, ...]
 
@@ -53,18 +54,29 @@ class Times:
 def interleaved(
     tasks: Sequence[Task], *, rounds: int, warmups: int, prepare: Callable[[], object], tick: Tick = lambda _: None, seed: int = 1
 ) -> dict[str, Times]:
-    """Time every task in every round."""
+    """Time every task in its rounds; warm-ups have negative numbers."""
     chance = random.Random(seed)
     found: dict[str, list[float]] = {task.name: [] for task in tasks}
-    for number in range(warmups + rounds):
-        label = f"round {number - warmups + 1} of {rounds}" if number >= warmups else "warm-up"
-        for task in chance.sample(tasks, len(tasks)):
+    for number in range(-warmups, rounds):
+        label = f"round {number + 1} of {rounds}" if number >= 0 else "warm-up"
+        chosen = in_round(tasks, number)
+        for task in chance.sample(chosen, len(chosen)):
             tick(f"{label}: {task.name}")
             prepare()
             seconds = timed(task.run)
-            if number >= warmups:
+            if number >= 0:
                 found[task.name].append(seconds)
     return {name: Times(tuple(seconds)) for name, seconds in found.items()}
+
+
+def in_round(tasks: Sequence[Task], number: int) -> list[Task]:
+    """A task that takes long is not warmed up: it ran once when its answers were checked."""
+    return [task for task in tasks if task.every == 1 or (number >= 0 and number % task.every == 0)]
+
+
+def runs(tasks: Sequence[Task], *, rounds: int, warmups: int) -> int:
+    """How often anything is run."""
+    return sum(len(in_round(tasks, number)) for number in range(-warmups, rounds))
 
 
 def timed(run: Callable[[], object]) -> float:

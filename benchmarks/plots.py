@@ -15,17 +15,26 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from benchmarks.counting import PAPER, PAPER_QUERIES
+from benchmarks import paper
 from benchmarks.long_windows import SteadyState
+from benchmarks.outcome import Outcome
+from benchmarks.report_workload import names_of
 from benchmarks.restart import RestartCurve
-from benchmarks.workload_a import PLAIN, SHARED, UNSHARED, WorkloadA
+from benchmarks.workloads import PLAIN, Form, Workload
 
 COLOURS = {
     PLAIN: "#444444",
+    Form.CONDITIONAL.value: "#888888",
+    Form.EXPLODED.value: "#aaaaaa",
+    Form.BY_SECONDS.value: "#cccccc",
     "unshared paned": "#e69f00",
     "unshared paired": "#d55e00",
     "shared paned": "#56b4e9",
     "shared paired": "#0072b2",
+    "slices": "#56b4e9",
+    "fragments": "#cc79a7",
+    "shards": "#009e73",
+    "automatic": "#0072b2",
 }
 SELECT_COLOURS = ("#009e73", "#0072b2", "#d55e00", "#cc79a7", "#444444")
 STYLE: dict[Any, Any] = {
@@ -38,45 +47,45 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def workload_a(outcome: WorkloadA, directory: Path) -> None:
+def workload(contest: Workload, outcome: Outcome, directory: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        _times(left, outcome)
-        _aggregations(right, outcome)
+        _times(left, contest, outcome)
+        _aggregations(right, contest, outcome)
         _legend_below(figure, columns=4)
-        _save(figure, directory, "workload-a")
+        _save(figure, directory, contest.name)
 
 
-def _times(axes: Axes, outcome: WorkloadA) -> None:
+def _times(axes: Axes, contest: Workload, outcome: Outcome) -> None:
     counts = outcome.setup.queries
-    for name in (PLAIN, *UNSHARED, *SHARED):
-        timings = [next(one for one in outcome.timings if (one.strategy, one.queries) == (name, count)) for count in counts]
+    for name in names_of(contest):
+        timings = [outcome.timing(name, count) for count in counts]
         axes.plot(counts, [one.seconds for one in timings], color=COLOURS[name], label=name)
         for one in timings:
             axes.plot(one.queries, one.seconds, "o", color=COLOURS[name], markerfacecolor="white" if one.scaled else COLOURS[name])
     axes.axhline(outcome.one_plain, color=COLOURS[PLAIN], linestyle=":", label="one plain Spark query")
-    if PAPER_QUERIES in counts:
-        for figure in PAPER:
-            axes.plot(PAPER_QUERIES, figure.seconds, "x", color=COLOURS[figure.strategy], markersize=9, markeredgewidth=2)
+    if paper.QUERIES in counts:
+        for figure in contest.figures:
+            axes.plot(paper.QUERIES, figure.seconds, "x", color=COLOURS[figure.ours], markersize=9, markeredgewidth=2)
         axes.plot([], [], "x", color="#888888", markeredgewidth=2, label="the paper's figures, 2006")
     axes.plot([], [], "o", color="#888888", markerfacecolor="white", label="multiplied from fewer queries")
     _log_axes(axes, counts, "seconds", f"{outcome.setup.rows:,} rows to all windows' results")
 
 
-def _aggregations(axes: Axes, outcome: WorkloadA) -> None:
+def _aggregations(axes: Axes, contest: Workload, outcome: Outcome) -> None:
     counts = outcome.setup.queries
-    for name in SHARED:
-        work = {one.queries: one for one in outcome.work if one.strategy == name}
-        axes.plot(counts, [work[count].counted.final for count in counts], "o-", color=COLOURS[name])
-        axes.plot(counts, [work[count].performed for count in counts], "s--", color=COLOURS[name], markersize=4)
+    for strategy in contest.whole:
+        work = [outcome.work_of(strategy.name, count) for count in counts]
+        axes.plot(counts, [one.counted.final for one in work], "o-", color=COLOURS[strategy.name])
+        axes.plot(counts, [one.performed for one in work], "s--", color=COLOURS[strategy.name], markersize=4)
     axes.axhline(outcome.setup.rows, color="#888888", linestyle=":")
-    if PAPER_QUERIES in counts:
-        for figure in PAPER[1:]:
-            axes.plot(PAPER_QUERIES, figure.final, "x", color=COLOURS[figure.strategy], markersize=9, markeredgewidth=2)
-    axes.plot([], [], "o-", color="#888888", label="slices into windows, by the paper's count")
+    if paper.QUERIES in counts:
+        for figure in contest.figures[1:]:
+            axes.plot(paper.QUERIES, figure.final, "x", color=COLOURS[figure.ours], markersize=9, markeredgewidth=2)
+    axes.plot([], [], "o-", color="#888888", label="final aggregations, by the paper's count")
     axes.plot([], [], "s--", color="#888888", markersize=4, label="combines as performed")
-    axes.plot([], [], ":", color="#888888", label="rows into slices, shared")
+    axes.plot([], [], ":", color="#888888", label="rows of the hour")
     _log_axes(axes, counts, "aggregations", "aggregations of the shared strategies")
 
 

@@ -115,7 +115,7 @@ def restart_report(curve: RestartCurve) -> Report:
     method = (
         f"A streaming job over files, one minute of {setup.groups} groups a batch, RANGE {setup.minutes} min SLIDE 1 min, count, sum and "
         f"max per group, with a checkpoint; stopped and started again {setup.restarts} times. All {whole(curve.checked)} result rows were "
-        f"compared with the minutes they stand for. Bytes read are those this process read while the job recovered."
+        f"compared with the minutes they stand for. Bytes read are those this process read while the job started."
     )
     rows = [
         [
@@ -134,7 +134,7 @@ def restart_report(curve: RestartCurve) -> Report:
         claims=restart_claims(curve),
         body=[
             method,
-            table(["after batch", "read at restart", "the windows' state", "all entries ever logged", "entries kept", "recovery"], rows),
+            table(["after batch", "read at restart", "the windows' state", "all entries ever logged", "entries kept", "start"], rows),
         ],
         raw=asdict(curve),
     )

@@ -3,7 +3,7 @@
 In: a session, the number of batches, groups and minutes of RANGE. Out: `RestartCurve`: sizes after every batch, and what each
 of a few restarts read, measured, beside what the windows needed and all that was ever logged.
 Convention: a batch is one Parquet file of one minute. The stream is stopped and started again at even distances; bytes read are
-those that this process asked the system for while the job recovered (`/proc/self/io`), not a sum of file sizes.
+those that this process asked the system for while the job started (`/proc/self/io`), not a sum of file sizes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from rich.console import Console
 from benchmarks.answers import differing
 from benchmarks.measuring import Tick, progress
 from muntin import Engine, MemorySink, Pace, Trigger
-from muntin.spark.checkpoint import Checkpoint, fingerprint
 from muntin.spark.encoding import encode_partials
-from muntin.spark.job import StreamJob
 from muntin.spark.progress import Progress
 from muntin.timeline import MINUTE
+from muntin.windows.assembly import Assembly
+from muntin.windows.snapshots import holding_layout, snapshot
 
 PIPELINE = """
 CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE)
@@ -60,7 +60,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Restart:
-    """One recovery: bytes read, bytes the state in hand takes when written down, seconds."""
+    """One start on a checkpoint: bytes read, bytes the state in hand takes when written down, seconds until it runs."""
 
     batch: int
     read: int
@@ -86,7 +86,7 @@ def run(spark: SparkSession, setup: Setup, console: Console) -> RestartCurve:
             for minute in range(len(list(source.iterdir())), stop):
                 write_minute(source, minute, setup.groups)
             run_to_end(engine_over(spark, source, setup), sink, checkpoint, curve, tick)
-            curve.restarts.append(restarted(engine_over(spark, source, setup), checkpoint / "s", stop))
+            curve.restarts.append(restarted(engine_over(spark, source, setup), checkpoint, stop))
         curve.checked = check(sink, setup)
     return curve
 
@@ -144,18 +144,20 @@ def kept(folder: Path, batch: int, logged: int) -> Kept:
     )
 
 
-def restarted(engine: Engine, folder: Path, batch: int) -> Restart:
-    """Recover a job from the checkpoint, as a start of the stream does, and let go of it again."""
-    stream, plan = engine.streams["s"], engine.plan("s")
-    held = Checkpoint(folder, fingerprint(stream, engine.queries, f"{engine.sharing.value} {engine.slicing.value}"))
-    try:
-        before, began = bytes_read(), time.perf_counter()
-        job = StreamJob(stream, plan, [MemorySink()], held)
-        seconds, read = time.perf_counter() - began, bytes_read() - before
-        state = zip(job.assembly.snapshot(), plan.groupings, strict=True)
-        return Restart(batch, read, sum(len(encode_partials(partials, grouping)) for partials, grouping in state), seconds)
-    finally:
-        held.close()
+def restarted(engine: Engine, checkpoint: Path, batch: int) -> Restart:
+    """Start the job again with nothing new to read, and look at what it took up."""
+    before, began = bytes_read(), time.perf_counter()
+    running = engine.start(MemorySink(), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW))
+    seconds, read = time.perf_counter() - began, bytes_read() - before
+    running.wait()
+    return Restart(batch, read, state_bytes(running.jobs["s"].assembly), seconds)
+
+
+def state_bytes(assembly: Assembly) -> int:
+    """What the windows in hand need, written down."""
+    plans = {plan.query.name: plan for plan in assembly.plan.queries}
+    held = [(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in snapshot(assembly)]
+    return sum(len(encode_partials(partials, layout)) for partials, layout in held)
 
 
 def bytes_read() -> int:

@@ -15,12 +15,15 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import long_windows, restart, workload_a
+from benchmarks import long_windows, paper, restart, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
+from benchmarks.fragments import JoinedRows, aggregations, lineage
+from benchmarks.outcome import Setup
 
 from muntin import Slicing
-from muntin.demo.workloads import workload_a as workload_a_queries
+from muntin.demo.workloads import workload_a, workload_b, workload_c_regular
+from muntin.spark.generator import closing_prices, index_membership, trades
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +31,19 @@ if TYPE_CHECKING:
 #: Two trades a second: every slice of whole seconds holds a row, as the count by definition takes for granted.
 ROWS = 7_200
 TINY = command.Setups(
-    workload_a.Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2),
+    {
+        workload.name: Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2)
+        for workload in workloads.WORKLOADS.values()
+    },
     long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
 )
 
 
-def run_tiny(name: str, spark: SparkSession, out: Path) -> tuple[dict[str, Any], str]:
+Ran = tuple[dict[str, Any], str]
+
+
+def run_tiny(name: str, spark: SparkSession, out: Path) -> Ran:
     """The raw numbers and the page of one benchmark."""
     (report,) = command.run([name], spark, TINY, out, Console(file=io.StringIO()))
     assert sorted(path.suffix for path in out.iterdir()) == [".json", ".md", ".png", ".svg"]
@@ -42,23 +51,36 @@ def run_tiny(name: str, spark: SparkSession, out: Path) -> tuple[dict[str, Any],
     return json.loads((out / f"{report.name}.json").read_text()), (out / f"{report.name}.md").read_text()
 
 
-def test_workload_a_checks_every_strategy_before_it_times_it(spark: SparkSession, tmp_path: Path) -> None:
-    raw, page = run_tiny("workload_a", spark, tmp_path)
-    outcome = raw["outcome"]
-    claims = {claim["text"]: claim["holds"] for claim in raw["claims"]}
-    assert claims["every strategy gives the same answers"]
-    assert claims["paired never has more slices than paned"]
-    assert outcome["rows_compared"] > 100
-    assert {one["strategy"] for one in outcome["timings"]} == {workload_a.PLAIN, *workload_a.STRATEGIES}
-    assert {one["strategy"] for one in outcome["timings"] if one["scaled"]} == {workload_a.PLAIN, *workload_a.UNSHARED}
-    for work in outcome["work"]:
-        scheme, slicing = workload_a.STRATEGIES[work["strategy"]]
-        by_definition = counted(workload_a_queries(work["queries"]), scheme, slicing, rows=ROWS)
-        assert (work["counted"]["slices"], work["counted"]["final"]) == (by_definition.slices, by_definition.final)
-        assert work["counted"]["partial"] == by_definition.partial
+@pytest.fixture(scope="module")
+def contests(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
+    """Every workload, run once."""
+    return {name: run_tiny(name, spark, tmp_path_factory.mktemp(name)) for name in workloads.WORKLOADS}
+
+
+@pytest.mark.parametrize("name", list(workloads.WORKLOADS))
+def test_a_workload_checks_every_strategy_before_it_times_it(name: str, contests: dict[str, Ran]) -> None:
+    workload, (raw, page) = workloads.WORKLOADS[name], contests[name]
+    assert {claim["text"]: claim["holds"] for claim in raw["claims"]}["every strategy gives the same answers"]
+    strategies, forms = {strategy.name for strategy in workload.strategies}, {form.value for form in workload.forms}
+    timings = raw["outcome"]["timings"]
+    assert {one["strategy"] for one in raw["outcome"]["work"]} == strategies
+    assert {one["strategy"] for one in timings} == strategies | forms | {workloads.PLAIN}
+    assert {one["strategy"] for one in timings if one["scaled"]} == {workloads.PLAIN, *(one.name for one in workload.sampled)}
+    assert raw["outcome"]["rows_compared"] > 10 * len(strategies | forms)
     assert "load average" in page
     assert "other processes had" in page
     assert 0 <= raw["machine"]["elsewhere"] <= raw["machine"]["cores"]
+
+
+def test_paired_never_has_more_slices_than_paned_and_both_are_as_counted(contests: dict[str, Ran]) -> None:
+    raw, _ = contests["workload_a"]
+    assert next(claim for claim in raw["claims"] if claim["text"].startswith("paired never"))["holds"]
+    ways = {strategy.name: strategy for strategy in workloads.A.strategies}
+    for work in raw["outcome"]["work"]:
+        scheme = Scheme.UNSHARED if ways[work["strategy"]].sampled else Scheme.SHARED
+        queries = workload_a(4)[:: 4 // work["queries"]]
+        by_definition = counted(queries, scheme, ways[work["strategy"]].slicing, rows=ROWS)
+        assert work["counted"] == {"slices": by_definition.slices, "partial": by_definition.partial, "final": by_definition.final}
 
 
 def test_long_windows_are_checked_when_full_and_after_the_last_slide(spark: SparkSession, tmp_path: Path) -> None:
@@ -100,6 +122,40 @@ def test_a_wrong_window_of_a_long_run_stops_it() -> None:
 
 @pytest.mark.parametrize("slicing", list(Slicing))
 def test_sharing_never_makes_more_partial_aggregations_than_rows(slicing: Slicing) -> None:
-    queries = workload_a_queries(16)
+    queries = workload_a(16)
     assert counted(queries, Scheme.SHARED, slicing, rows=ROWS).partial == ROWS
     assert counted(queries, Scheme.UNSHARED, slicing, rows=ROWS).partial == 16 * ROWS
+
+
+@pytest.fixture(scope="module")
+def hour(spark: SparkSession) -> JoinedRows:
+    return JoinedRows.of(trades(spark).join(closing_prices(spark), "symbol").join(index_membership(spark), "symbol").toArrow())
+
+
+def test_the_generated_hour_has_the_papers_fragments(hour: JoinedRows) -> None:
+    queries = workload_b(256)
+    found = lineage(hour, queries)
+    fragments, unshared, shared = found.fragments(), paper.B[0], paper.B[1]
+    assert fragments.per_window == pytest.approx(paper.FRAGMENTS_PER_WINDOW, rel=0.06)
+    assert fragments.altogether == pytest.approx(paper.FRAGMENTS_PER_HOUR, rel=0.06)
+    assert aggregations(found, queries, Scheme.UNSHARED).partial == pytest.approx(unshared.partial, rel=0.02)
+    assert aggregations(found, queries, Scheme.SHARED).final == pytest.approx(shared.final, rel=0.06)
+
+
+def test_a_row_is_in_the_fragment_of_the_predicates_it_satisfies(hour: JoinedRows) -> None:
+    queries = workload_c_regular(9)
+    found = lineage(hour, queries)
+    row = {name: values[777] for name, values in hour.columns.items()}
+    held = [bool(query.restriction.holds(row)) for query in queries if query.restriction]
+    assert [bool(found.signatures[777, at // 8] >> (at % 8) & 1) for at in range(9)] == held
+    assert found.satisfied[777] == sum(held)
+
+
+def test_without_predicates_shards_are_slices(hour: JoinedRows) -> None:
+    queries = workload_a(16)
+    by_slices = counted(queries, Scheme.SHARED, Slicing.PAIRED, rows=len(hour.times))
+    by_shards = aggregations(lineage(hour, queries), queries, Scheme.SHARED)
+    assert (by_shards.slices, by_shards.partial) == (by_slices.slices, by_slices.partial)
+    into_queries = by_slices.slices * len(queries)
+    single = by_slices.final + into_queries - by_shards.final  # windows of one slice are not combined again
+    assert 0 <= single < len(queries)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fake_job import FakeJob
+
 MUNTIN = [sys.executable, "-m", "muntin.cli"]
 PIPELINE = """
 CREATE STREAM trades (ts TIMESTAMP, symbol STRING, price DECIMAL(10,2), vol BIGINT)
@@ -114,6 +116,82 @@ def test_a_signal_stops_a_running_job_cleanly_and_it_can_be_resumed(pipeline: Pa
     assert [row["window_end"] for row in rows if row["symbol"] == "a"] == [
         f"2024-01-01T00:{minute:02d}:00.000000Z" for minute in (5, 10, 15, 20, 25)
     ]
+
+
+WINDOW = "[RANGE 1 hour SLIDE 1 minute]"
+SELECT = f"SELECT count(*) AS c FROM trades {WINDOW}"
+
+
+def test_add_replace_and_drop_tell_from_when_on_they_are_in_effect(tmp_path: Path) -> None:
+    with FakeJob(tmp_path) as job:
+        for command, told in ((("add", SELECT), "added"), (("replace", SELECT + " "), "replaced")):
+            done = muntin(*command, "--checkpoint", tmp_path, "--name", "c")
+            assert (done.returncode, done.stderr) == (0, "")
+            assert done.stdout == f"{told} c: in effect from batch 12 on (version {job.engine.version})\n"
+        assert job.engine.texts == {"c": SELECT}
+        done = muntin("drop", "c", "--checkpoint", tmp_path)
+        assert (done.returncode, done.stdout) == (0, "dropped c: in effect from batch 12 on (version 3)\n")
+        assert job.engine.texts == {}
+
+
+def test_a_file_of_statements_is_applied_in_order_up_to_the_first_that_is_refused(tmp_path: Path) -> None:
+    changes = tmp_path / "my changes.sql"
+    changes.write_text(
+        f"-- new\nCREATE QUERY a AS {SELECT};\nDROP QUERY old; CREATE QUERY b AS\n{SELECT} WHERE bad;\nCREATE QUERY d AS {SELECT}"
+    )
+    with FakeJob(tmp_path) as job:
+        job.engine.texts["old"] = SELECT
+        done = muntin("add", changes, "--checkpoint", tmp_path)
+        assert list(job.engine.texts) == ["a"]
+    assert done.returncode == 2
+    assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["added a", "dropped old"]
+    assert "muntin: bad is refused" in done.stderr
+    assert "line 4:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (f"CREATE QUERY a AS {SELECT}; CREATE QUERY b AS SELECT FROM WHERE", "a statement is SQL as Muntin reads it"),
+        (f"CREATE QUERY a AS {SELECT}; CREATE STREAM s (ts TIMESTAMP) WITH (time = 'ts')", "streams and tables are those the job"),
+        (SELECT, "a query has a name"),
+        ("nowhere.sql", "a file of queries is a readable text file"),
+        ("  -- nothing", "a change has a statement"),
+    ],
+)
+def test_a_text_that_cannot_be_read_changes_nothing(tmp_path: Path, text: str, complaint: str) -> None:
+    with FakeJob(tmp_path) as job:
+        done = muntin("add", text, "--checkpoint", tmp_path)
+        assert job.engine.texts == {}
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
+def test_a_name_beside_several_statements_is_refused(tmp_path: Path) -> None:
+    with FakeJob(tmp_path):
+        done = muntin("add", f"CREATE QUERY a AS {SELECT}; DROP QUERY b", "--name", "a", "--checkpoint", tmp_path)
+    assert done.returncode == 2
+    assert "one query is added at a time" in done.stderr
+
+
+def test_list_shows_a_row_per_query_and_keeps_long_names_whole_in_a_pipe(tmp_path: Path) -> None:
+    long = "a_name_of_" + 9 * "ten_chars_"
+    with FakeJob(tmp_path) as job:
+        assert "no queries" in muntin("list", "--checkpoint", tmp_path).stdout
+        job.engine.texts |= {"first": SELECT, long: SELECT}
+        done = muntin("list", "--checkpoint", tmp_path)
+    assert done.returncode == 0, done.stderr
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["name", "window", "state", "late"]
+    assert [row.split() for row in rows] == [[name, *WINDOW.split(), "running", "0"] for name in ("first", long)]
+
+
+def test_without_a_running_job_the_commands_say_so(tmp_path: Path) -> None:
+    for command in (("add", SELECT, "--name", "c"), ("replace", SELECT, "--name", "c"), ("drop", "c"), ("list",)):
+        done = muntin(*command, "--checkpoint", tmp_path)
+        assert done.returncode == 2
+        assert "no job runs on" in done.stderr
 
 
 def wait_for(path: Path, job: subprocess.Popen[str]) -> None:

@@ -1,7 +1,8 @@
-"""The command line: run a pipeline file, explain it, see the demo.
+"""The command line: run a pipeline file, change the queries of a running job, explain a pipeline, see the demo.
 
 In: arguments. Out: files, a live display on stderr, an exit code: 0 all is well, 1 a query stopped on its data, 2 refused.
-Convention: whatever Muntin refuses is printed without a stack trace; anything else is a defect and keeps its trace.
+Convention: whatever Muntin refuses is printed without a stack trace; anything else is a defect and keeps its trace. Spark is imported
+by the commands that need it, so that those which only talk to a running job answer at once.
 """
 
 from __future__ import annotations
@@ -12,27 +13,33 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
 from muntin.errors import MuntinError, Refusal
-from muntin.spark.engine import Engine
-from muntin.spark.progress import ProgressDisplay
-from muntin.spark.running import Pace, Trigger
-from muntin.spark.session import session
-from muntin.spark.sinks.base import Sink
-from muntin.spark.sinks.console import ConsoleSink
-from muntin.spark.sinks.files import FileSink, Layout
+from muntin.spark.commands import Change, changes_in, listed
+from muntin.spark.control import Action
+
+if TYPE_CHECKING:
+    from muntin.spark.engine import Engine
+    from muntin.spark.sinks.base import Sink
+    from muntin.spark.sinks.files import Layout
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, help="Many sliding-window queries over one stream."
 )
+output = Console(soft_wrap=True, highlight=False)
 errors = Console(stderr=True)
 
 STOPPED_ON_DATA, REFUSED = 1, 2
+
+RunningOn = Annotated[Path, typer.Option("--checkpoint", help="The checkpoint of the running job.")]
+Changed = Annotated[str, typer.Argument(metavar="QUERY", help="A SELECT, or CREATE QUERY and DROP QUERY statements, or a file of them.")]
+Name = Annotated[str | None, typer.Option(help="The query's name, for a bare SELECT.")]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for the job's answer.")]
 
 
 @contextmanager
@@ -51,7 +58,7 @@ def run(
     once: Annotated[bool, typer.Option("--once", help="Read what is there, then end.")] = False,
     out: Annotated[Path | None, typer.Option(help="Directory for the results; without it they are shown on the console.")] = None,
     format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
-    checkpoint: Annotated[Path | None, typer.Option(help="Directory that makes the job resumable.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Directory that makes the job resumable, and muntin add possible.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
     dead_letters: Annotated[Path | None, typer.Option(help="Directory for rows that cannot be used [default: OUT/_dead_letters].")] = None,
@@ -59,6 +66,11 @@ def run(
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
 ) -> None:
     """Run a pipeline."""
+    from muntin.spark.engine import Engine
+    from muntin.spark.session import session
+    from muntin.spark.sinks.console import ConsoleSink
+    from muntin.spark.sinks.files import FileSink
+
     with complaints():
         text = readable(pipeline)
         if once and every:
@@ -80,13 +92,45 @@ def run(
 
 
 @app.command()
+def add(query: Changed, checkpoint: RunningOn, name: Name = None, timeout: Timeout = 60) -> None:
+    """Add queries to a running job; ends when they are in effect, or refused."""
+    change(query, name, checkpoint, Action.ADD, timeout)
+
+
+@app.command()
+def replace(query: Changed, checkpoint: RunningOn, name: Name = None, timeout: Timeout = 60) -> None:
+    """Put queries in the place of those of the same name in a running job."""
+    change(query, name, checkpoint, Action.REPLACE, timeout)
+
+
+@app.command()
+def drop(name: Annotated[str, typer.Argument(help="The query's name.")], checkpoint: RunningOn, timeout: Timeout = 60) -> None:
+    """Drop a query of a running job. Its open windows are discarded."""
+    with complaints():
+        output.print(Change(Action.DROP, name).made(checkpoint, timeout=timeout), markup=False)
+
+
+@app.command("list")
+def list_queries(checkpoint: RunningOn, timeout: Timeout = 60) -> None:
+    """Show the queries of a running job."""
+    with complaints():
+        table = listed(checkpoint, timeout=timeout)
+    # A pipe has no width, and rich would fold names at 80 characters: there the table has what it needs.
+    wide = Console(width=None if output.is_terminal else output.measure(table, options=output.options.update(width=10_000)).maximum)
+    wide.print(table)
+
+
+@app.command()
 def explain(pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")]) -> None:
     """Show the shared plan of a pipeline."""
+    from muntin.spark.engine import Engine
+    from muntin.spark.session import session
+
     with complaints():
         engine = Engine(session("muntin"))
         try:
             engine.execute(readable(pipeline))
-            Console(soft_wrap=True, highlight=False).print(engine.explain(), markup=False)
+            output.print(engine.explain(), markup=False)
         finally:
             engine.spark.stop()
 
@@ -105,6 +149,8 @@ def demo(
 
 
 def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Path | None) -> dict[str, str]:
+    from muntin.spark.progress import ProgressDisplay
+
     with ProgressDisplay(engine.spark, errors) as display:
         return engine.run(*sinks, dead_letters=dead_letters, on_progress=display.update).stopped
 
@@ -112,6 +158,9 @@ def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Path | None) ->
 def run_streaming(
     engine: Engine, sinks: list[Sink], dead_letters: Path | None, checkpoint: Path | None, *, once: bool, every: str, final: bool
 ) -> dict[str, str]:
+    from muntin.spark.progress import ProgressDisplay
+    from muntin.spark.running import Pace, Trigger
+
     trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
     with ProgressDisplay(engine.spark, errors) as display:
         job = engine.start(*sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, on_progress=display.update)
@@ -121,6 +170,12 @@ def run_streaming(
         if asked:
             job.stop(final=final)
     return job.stopped
+
+
+def change(query: str, name: str | None, checkpoint: Path, action: Action, timeout: float) -> None:
+    with complaints():
+        for one in changes_in(query, action, name):
+            output.print(one.made(checkpoint, timeout=timeout), markup=False)
 
 
 @contextmanager
@@ -143,6 +198,8 @@ def stopping_on_signals() -> Iterator[list[int]]:
 
 
 def whole_or_parts(once: bool, checkpoint: Path | None) -> Layout:
+    from muntin.spark.sinks.files import Layout
+
     return Layout.WHOLE if once and checkpoint is None else Layout.PARTS
 
 

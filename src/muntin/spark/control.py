@@ -103,7 +103,7 @@ class Desk:
         return None
 
     def _write(self, name: str, answer: Answer) -> None:
-        rows = [dict(row) for row in answer.queries]
+        rows = [list(row.items()) for row in answer.queries]  # pairs: durable files sort keys, and columns have an order
         durable.write(self._answers / name, {"accepted": answer.accepted, "message": answer.message, "queries": rows})
 
 
@@ -219,4 +219,4 @@ def _unanswered(found: str, *, withdrawn: bool) -> Refusal:
 def _read(answer: Path) -> Answer:
     header: dict[str, Any] = durable.read(answer)[0]
     answer.unlink(missing_ok=True)
-    return Answer(header["accepted"], header["message"], tuple(header["queries"]))
+    return Answer(header["accepted"], header["message"], tuple(map(dict, header["queries"])))

@@ -180,7 +180,7 @@ def test_conditions_see_the_columns_of_joined_rows() -> None:
 def test_a_pair_that_fails_on_a_row_matches_nothing() -> None:
     sql = f"SELECT count(*) AS n FROM trades T {WINDOW}, index X WHERE CAST(T.symbol AS INT) = X.code"
     assert answers(sql) == []
-    assert answers(f"SELECT count(*) AS n FROM trades T {WINDOW}, index X WHERE 10 / (T.vol - 10) = X.code - 1 EMIT EMPTY") == [{"n": 0}]
+    assert answers(f"SELECT count(*) AS n FROM trades T {WINDOW}, index X WHERE 10 / (T.vol - 10) = X.code - 1 EMIT EMPTY") == []
 
 
 def test_a_window_without_a_match_is_empty() -> None:

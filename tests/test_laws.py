@@ -43,7 +43,7 @@ from muntin.query.model import GroupColumn, Output, Query
 from muntin.schema import BIGINT, INT
 from muntin.semantics import TimeWindow, extent, wids
 from muntin.semantics import windows as window_ids
-from muntin.timeline import END, Interval, instant_of
+from muntin.timeline import BEGINNING, END, Interval, instant_of
 from muntin.windows.assembly import Assembly, tables_by_query
 from muntin.windows.shards import grouping_layout
 from muntin.windows.snapshots import restore, snapshot
@@ -62,10 +62,11 @@ def run(
         punctuation = assembly.punctuation
         if slack is not None and batch:
             punctuation = max(instant_of(row["ts"]) for row in batch) - slack
-        chunks += assembly.step([python_partials(batch, grouping) for grouping in plan.groupings], punctuation)
+        latest = max((instant_of(row["ts"]) for row in batch), default=BEGINNING)
+        chunks += assembly.step([python_partials(batch, grouping) for grouping in plan.groupings], punctuation, latest)
         if at == restart_after:
             assembly = restarted(assembly)
-    chunks += assembly.step([grouping_layout(grouping).empty() for grouping in plan.groupings], END)
+    chunks += assembly.step([grouping_layout(grouping).empty() for grouping in plan.groupings], END, BEGINNING)
     assert {chunk.query for chunk in chunks if chunk.error} <= stopping
     tables = tables_by_query(chunks)
     return {plan.query.name: tables[plan.query.name].to_pylist() if plan.query.name in tables else [] for plan in plan.queries}

@@ -41,12 +41,13 @@ def arrivals(batches: Iterable[Sequence[Row]], *, time: str, slack: int) -> tupl
 
 
 def results(
-    query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, punctuation: int = END, tables: Tables | None = None
-) -> list[dict[str, Any]]:
-    """What the query emits for windows that end at or before the punctuation, in order of window end and group."""
-    time = query.window.wattr
-    passing = [one for one in joined(query, rows, tables or {}) if query.where is None or value(query.where, one.row) is True]
-    touched = {w for one in (rows if query.emit_empty else passing) for w in open_wids(query, one)}
+    query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, since: int = BEGINNING, punctuation: int = END,
+    tables: Tables | None = None,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """What it emits for windows that start at `since` or later and end at the punctuation or before, in order of end and group."""
+    time, every = query.window.wattr, joined(query, rows, tables or {})
+    passing = [one for one in every if query.where is None or value(query.where, one.row) is True]
+    touched = {w for one in (every if query.emit_empty else passing) for w in open_wids(query, one, since)}
     if query.emit_empty and touched:
         latest = max(instant_of(one.row[time]) for one in rows)
         touched = set(range(min(touched), max(*touched, wids_after(latest, query.window) - 1) + 1))
@@ -74,10 +75,10 @@ def joined(query: Query, rows: Sequence[Arrival], tables: Tables) -> Sequence[Ar
     return rows
 
 
-def open_wids(query: Query, arrival: Arrival) -> list[int]:
+def open_wids(query: Query, arrival: Arrival, since: int) -> list[int]:
     """The windows a row belongs to that were still open when it came."""
     found = wids(instant_of(arrival.row[query.window.wattr]), query.window)
-    return [w for w in found if extent(w, query.window).end > arrival.punctuation]
+    return [w for w in found if extent(w, query.window).end > arrival.punctuation and extent(w, query.window).start >= since]
 
 
 def value(expression: Expression, row: Row) -> Any:

@@ -13,9 +13,11 @@ from enum import Enum
 
 from muntin.errors import Span
 from muntin.expression.own import OwnFunction
+from muntin.hashing import hashed_once
 from muntin.schema import TIMESTAMP, Type
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Column:
     """A column of the stream, or of a static table that the query joins (`close.cp`)."""
@@ -28,6 +30,7 @@ class Column:
         return self.name
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Literal:
     """A constant; `value` is None for NULL. 1 and TRUE are different literals, since their types differ."""
@@ -42,6 +45,7 @@ class Literal:
         return "'" + self.value.replace("'", "''") + "'" if isinstance(self.value, str) else str(self.value)
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Call:
     """A scalar function or operator of `functions.FUNCTIONS` applied to arguments."""
@@ -57,6 +61,7 @@ class Call:
         return f"{self.function}({', '.join(map(str, self.args))})"
 
 
+@hashed_once
 @dataclass(frozen=True)
 class OwnCall:
     """A user's own scalar function applied to arguments. It carries the function itself: there is no register of them."""
@@ -70,6 +75,7 @@ class OwnCall:
         return f"{self.function.name}({', '.join(map(str, self.args))})"
 
 
+@hashed_once
 @dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over the rows of a window and group. Only in select lists and HAVING; arguments hold no aggregate."""

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
@@ -48,7 +49,7 @@ class Division:
     queries: tuple[Query, ...]
     by_cell: bool = False
 
-    @property
+    @cached_property
     def family(self) -> Family:
         """The finest family among the queries: the others are rolled up from it."""
         return max(map(family_of, self.queries), key=lambda family: len(family.keys))
@@ -57,7 +58,7 @@ class Division:
         """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
         return tuple(known[axis.expression] for axis in axes_of(map(decomposed, self.predicates))) if self.by_cell else ()
 
-    @property
+    @cached_property
     def predicates(self) -> list[Expression]:
         """The distinct ones, in order of first appearance."""
         return list(dict.fromkeys(query.where for query in self.queries if query.where is not None))
@@ -117,15 +118,15 @@ def cost(parts: Sequence[Division], load: Load) -> float:
     axes = all_axes(parts)
     searching = load.rows * STEP_NS * sum(axis.steps for axis in axes.values())
     return searching + sum(
-        grouping_cost(part.family, {axis.expression: axis.size for axis in part.axes(axes)}, part.predicates, load) for part in parts
+        grouping_cost(part.family, {axis.expression: axis.size for axis in part.axes(axes)}, len(part.predicates), load) for part in parts
     )
 
 
-def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: Sequence[Expression], load: Load) -> float:
+def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: int, load: Load) -> float:
     """What a grouping costs besides the searches: its rows, its shards, and each shard held against each predicate."""
     if math.prod(sizes.values()) > MOST_CELLS:
         return math.inf
-    each_row, each_shard = (ROW_NS, SHARD_NS + FOLD_NS * len(predicates)) if sizes else (ROW_NS + PREDICATE_NS * len(predicates), SHARD_NS)
+    each_row, each_shard = (ROW_NS, SHARD_NS + FOLD_NS * predicates) if sizes else (ROW_NS + PREDICATE_NS * predicates, SHARD_NS)
     return load.rows * each_row + load.shards(family, sizes) * each_shard
 
 
@@ -136,12 +137,13 @@ class Part:
     family: Family
     members: list[Query]
     sizes: dict[Expression, int]
+    predicates: set[Expression | None]
 
     def cost(self, load: Load) -> float:
-        return grouping_cost(self.family, self.sizes, Division(tuple(self.members)).predicates, load)
+        return grouping_cost(self.family, self.sizes, len(self.predicates), load)
 
     def united(self, other: Part) -> Part:
-        return Part(self.family, [*self.members, *other.members], self.sizes | other.sizes)
+        return Part(self.family, [*self.members, *other.members], self.sizes | other.sizes, self.predicates | other.predicates)
 
 
 def merged(whole: Division, load: Load) -> list[list[Query]]:
@@ -150,7 +152,9 @@ def merged(whole: Division, load: Load) -> list[list[Query]]:
     together: dict[frozenset[Expression], Part] = {}
     for query in whole.queries:
         sizes = {axis.expression: axis.size for axis in Division((query,), by_cell=True).axes(axes)}
-        together.setdefault(frozenset(sizes), Part(whole.family, [], sizes)).members.append(query)
+        part = together.setdefault(frozenset(sizes), Part(whole.family, [], sizes, set()))
+        part.members.append(query)
+        part.predicates.add(query.where)
     alive = dict(enumerate(together.values()))
     gains = {(a, b): gain(alive[a], alive[b], load) for a in alive for b in alive if b < a}
     while gains and max(gains.values()) >= 0:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muntin.expression.tree import Expression
+from muntin.hashing import hashed_once
 from muntin.query.model import Join, Query
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Family:
     """The static tables that rows are joined with, and the expressions they are grouped by."""

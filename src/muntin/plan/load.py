@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
+from muntin.schema import BOOLEAN
 
 #: Groups of a GROUP BY before any were counted.
 UNKNOWN_GROUPS = 1_000
@@ -40,16 +41,30 @@ class Load:
 
     def _guess(self, family: Family, sizes: Mapping[Expression, int]) -> float:
         places = max(1, self.slices * self.groups.get(family, UNKNOWN_GROUPS if family.keys else 1))
-        cells = float(min(self.cells.get(frozenset(sizes), math.prod(sizes.values())), MOST_COUNTED))
+        cells = min(self._cells(sizes), MOST_COUNTED)
         per_place = self.rows / places
         filled = places * -math.expm1(-per_place)
         return min(self.rows, filled * max(1.0, cells * -math.expm1(-per_place / cells)))
+
+    def _cells(self, sizes: Mapping[Expression, int]) -> float:
+        """Cells on these axes: as counted, or at the most, from what was counted on some of them."""
+        axes = frozenset(sizes)
+        if axes in self.cells:
+            return float(self.cells[axes])
+        singly = {axis: float(self.cells.get(frozenset({axis}), filled_positions(axis, size))) for axis, size in sizes.items()}
+        known = [counted * math.prod(singly[axis] for axis in axes - some) for some, counted in self.cells.items() if some < axes]
+        return min([math.prod(singly.values()), *known])
 
     @property
     def _evenness(self) -> float:
         """How many shards there were for each one guessed, over what was observed."""
         known = [(shards, self._guess(family, dict.fromkeys(axes, 1))) for (family, axes), shards in self.observed.items() if axes]
         return sum(shards for shards, _ in known) / max(1.0, sum(guess for _, guess in known)) if known else 1.0
+
+
+def filled_positions(axis: Expression, size: int) -> float:
+    """Positions of an axis that values are likely to be in, before any were seen: few values are common, most are rare."""
+    return 2.0 if axis.type == BOOLEAN else min(float(size), 4.0 * math.sqrt(size))
 
 
 FIRST_LOAD = Load()

@@ -18,6 +18,9 @@ from muntin.query.model import Query
 #: A new plan is taken if it costs less than this part of the present one.
 WORTHWHILE = 0.8
 
+#: Plans kept, for batches pinned to one of the latest versions.
+MOST_KEPT = 4
+
 #: For each division the names of its queries, and whether they are told apart by cells.
 Names = tuple[tuple[tuple[str, ...], bool], ...]
 
@@ -30,27 +33,37 @@ class Planner:
     aggregates: Mapping[str, Aggregate]
     sharing: Sharing = Sharing.AUTOMATIC
     slicing: Slicing = Slicing.PAIRED
-    _kept: tuple[int, Names, SharedPlan] | None = field(default=None, repr=False)
+    _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
+    _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
 
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
         """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
-        best = divisions(self.queries_of(version), self.sharing, load)
-        if present is not None and cost(best, load) > WORTHWHILE * cost(present.division, load):
-            return present
-        return self._plan(version, best)
+        if self._chosen is None or self._chosen[:2] != (version, load):
+            best = divisions(self.queries_of(version), self.sharing, load)
+            stays = present is not None and cost(best, load) > WORTHWHILE * cost(present.division, load)
+            self._chosen = version, load, present if stays and present else self._plan(version, best)
+        return self._chosen[2]
 
     def named(self, version: int, names: Names) -> SharedPlan:
         """The plan that a batch was pinned to."""
-        if self._kept is not None and self._kept[:2] == (version, names):
-            return self._kept[2]
-        known = {query.name: query for query in self.queries_of(version)}
-        return self._plan(version, [Division(tuple(known[name] for name in members), by_cell) for members, by_cell in names])
+        if (version, names) not in self._kept:
+            known = {query.name: query for query in self.queries_of(version)}
+            self._plan(version, [Division(tuple(known[name] for name in members), by_cell) for members, by_cell in names])
+        return self._kept[version, names]
 
     def _plan(self, version: int, parts: Sequence[Division]) -> SharedPlan:
-        plan = divided_plan(parts, self.aggregates, slicing=self.slicing, sharing=self.sharing)
-        self._kept = version, division_names(plan), plan
-        return plan
+        """A plan made once, and kept with the few latest."""
+        names = names_of(parts)
+        if (version, names) not in self._kept:
+            while len(self._kept) >= MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[version, names] = divided_plan(parts, self.aggregates, slicing=self.slicing, sharing=self.sharing)
+        return self._kept[version, names]
 
 
 def division_names(plan: SharedPlan) -> Names:
-    return tuple((tuple(query.name for query in part.queries), part.by_cell) for part in plan.division)
+    return names_of(plan.division)
+
+
+def names_of(parts: Sequence[Division]) -> Names:
+    return tuple((tuple(query.name for query in part.queries), part.by_cell) for part in parts)

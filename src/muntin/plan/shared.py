@@ -17,7 +17,8 @@ from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
-from muntin.expression.tree import AggregateCall, Call, Expression, walk
+from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
+from muntin.hashing import hashed_once
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
@@ -32,6 +33,7 @@ class Failures(Count):
     name: str = "failures"
 
 
+@hashed_once
 @dataclass(frozen=True)
 class PartialColumn:
     """A partial over some arguments. In a grouping without cells, `where` says over which rows."""
@@ -163,6 +165,10 @@ def fallible_parts(query: Query) -> tuple[Expression, ...]:
 
 def can_fail(expression: Expression) -> bool:
     """Whether some row could make a function in the expression fail."""
-    return any(
-        isinstance(node, Call) and isinstance(row := FUNCTIONS[node.function], Function) and row.can_fail(node) for node in walk(expression)
-    )
+    return any(node_can_fail(node) for node in walk(expression))
+
+
+def node_can_fail(node: Expression) -> bool:
+    if isinstance(node, OwnCall):
+        return node.function.can_fail
+    return isinstance(node, Call) and isinstance(row := FUNCTIONS[node.function], Function) and row.can_fail(node)

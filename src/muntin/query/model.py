@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
+from muntin.hashing import hashed_once
 from muntin.schema import Schema
 from muntin.semantics import TimeWindow
 from muntin.timeline import DAY, Duration
@@ -62,6 +63,7 @@ class Output:
     expression: Expression
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Join:
     """One static table that a query joins: an inner join, so duplicate keys multiply the rows of the stream.
@@ -79,6 +81,7 @@ class Join:
         return f"{self.name} ON {' AND '.join(f'{left} = {right}' for left, right in self.on)}"
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Query:
     """A checked window query. `joins` come before `where`, in their order. `text` is what the user wrote."""

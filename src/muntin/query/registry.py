@@ -37,13 +37,22 @@ class Registry:
             )
         return Registry(self.version + 1, (*self.queries, query))
 
-    def drop(self, name: str) -> Registry:
+    def replace(self, query: Query) -> Registry:
+        """The query in the place of the one of its name."""
+        known = self._known(query.name, "replaced")
+        return Registry(self.version + 1, tuple(query if one is known else one for one in self.queries))
+
+    def _known(self, name: str, what: str) -> Query:
         known = self.find(name)
         if known is None:
             names = [query.name for query in self.queries]
             raise Refusal(
-                "only a registered query can be dropped",
+                f"only a registered query can be {what}",
                 values=name,
                 way_out=suggestion(name, names) or f"the queries are: {', '.join(names) or 'none'}",
             )
+        return known
+
+    def drop(self, name: str) -> Registry:
+        known = self._known(name, "dropped")
         return Registry(self.version + 1, tuple(query for query in self.queries if query is not known))

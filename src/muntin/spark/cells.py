@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 
 from muntin.plan.fragments import Axis, Cut, Side
 from muntin.schema import INTEGRAL_BITS, Kind, Type
-from muntin.spark.columns import Compiled, compile_column
-from muntin.spark.rows import resolve
+from muntin.spark.columns import Compiled
+from muntin.spark.rows import row_column
 from muntin.timeline import instant_of
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
@@ -90,7 +90,7 @@ class AxisSearch:
 
     @cached_property
     def compiled(self) -> Compiled:
-        return compile_column(self.axis.expression, resolve)
+        return row_column(self.axis.expression)
 
     @cached_property
     def value(self) -> tuple[Column, str]:

@@ -1,7 +1,8 @@
 """A checkpoint directory: whose it is, which format it has, and who is using it.
 
-In: a directory and the fingerprint of the pipeline. Out: the run id, with the directory locked until it is closed.
-Convention: one directory belongs to one run of one stream's queries: another pipeline, another format or a second job is refused.
+In: a directory and the fingerprint of the stream. Out: the run id, with the directory locked until it is closed.
+Convention: one directory belongs to one run over one stream: another stream, another format or a second job is refused. Queries may
+differ from run to run (`versions`).
 Layout: `run` (this identity), `lock`, `pins/`, `log/`, `done/`, `snapshots/` (see `slicelog`), `spark/` (Spark's own checkpoint).
 """
 
@@ -12,20 +13,18 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 from muntin.errors import CheckpointError
-from muntin.query.model import Query, StreamDefinition
+from muntin.query.model import StreamDefinition
 from muntin.spark import durable
 
-FORMAT = 1
+FORMAT = 2
 
 
-def fingerprint(stream: StreamDefinition, queries: Sequence[Query], strategy: str) -> str:
-    """The same for pipelines that mean the same, whatever their spelling, comments and order of queries."""
-    meaning = [repr((stream.name, stream.schema, stream.time, stream.slack, stream.max_ahead, sorted(stream.options.items())))]
-    meaning += [strategy, *sorted(repr(query) for query in queries)]
+def fingerprint(stream: StreamDefinition, strategy: str) -> str:
+    """The same for streams that mean the same, whatever their spelling. Queries come and go; the stream stays what it is."""
+    meaning = [repr((stream.name, stream.schema, stream.time, stream.slack, stream.max_ahead, sorted(stream.options.items()))), strategy]
     return hashlib.sha256("\n".join(meaning).encode()).hexdigest()
 
 
@@ -89,9 +88,9 @@ class Checkpoint:
             )
         if header["pipeline"] != pipeline:
             raise CheckpointError(
-                "a checkpoint goes on with the pipeline that began it",
-                values=f"the streams or queries differ from those of {self.directory}",
-                way_out="run the unchanged pipeline file, or give the changed one a new checkpoint and a new output directory",
+                "a checkpoint goes on with the stream and the strategy that began it",
+                values=f"the stream's definition or the strategy differs from that of {self.directory}",
+                way_out="declare the stream as before, or give the changed one a new checkpoint and a new output directory",
             )
         return str(header["run"])
 

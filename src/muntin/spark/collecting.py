@@ -17,16 +17,10 @@ from muntin.query.model import Join, StreamDefinition
 from muntin.spark.partials import BatchFacts, Pass, passes
 from muntin.spark.rows import Rows, micros_of
 from muntin.spark.slicekey import KeyKind
-from muntin.timeline import Interval
+from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
 Joining = Callable[[Rows, Sequence[Join]], Rows]
-
-
-def without_tables(rows: Rows, joins: Sequence[Join]) -> Rows:
-    """For plans that join nothing."""
-    assert not joins
-    return rows
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,9 @@ class Collecting:
     def passes(self) -> list[Pass]:
         return passes(self.stream, self.plan)
 
-    def __call__(self, rows: Rows, span: Interval | None, joining: Joining = without_tables) -> tuple[list[Partials], BatchFacts]:
+    def __call__(self, rows: Rows, span: Interval | None, joining: Joining) -> tuple[list[Partials], BatchFacts]:
+        if not self.passes:
+            return [], facts_alone(rows)
         if len(self.passes) > 1:
             rows.frame.persist()
         try:
@@ -62,3 +58,12 @@ class Collecting:
         ends = rows.frame.agg(F.min(timed), F.max(timed)).toArrow()
         low, high = (column.to_pylist()[0] for column in ends.columns)
         return None if low is None else Interval(low, high + 1)
+
+
+def facts_alone(rows: Rows) -> BatchFacts:
+    """What a batch says about itself where no query asks for more."""
+    micros = micros_of(rows.stream)
+    good = rows.good(micros)
+    counts = rows.frame.agg(F.count(F.lit(1)), F.max(F.when(good, micros)), F.count(F.when(~good, F.lit(1)))).toArrow()
+    read, last, dead = (column.to_pylist()[0] for column in counts.columns)
+    return BatchFacts(read, BEGINNING if last is None else last, dead)

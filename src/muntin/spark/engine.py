@@ -17,20 +17,28 @@ from pyspark.sql import DataFrame, SparkSession
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Aggregate
 from muntin.errors import Refusal
+from muntin.expression.own import OwnFunction, SparkFunction
 from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
+from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.planner import Planner
 from muntin.plan.shared import SharedPlan
 from muntin.plan.slices import Slicing
 from muntin.query.check import changed, check_pipeline
 from muntin.query.model import Query, StreamDefinition, TableDefinition
+from muntin.query.own_functions import functions_by_name
 from muntin.query.registry import Registry
 from muntin.query.text import parse_query
 from muntin.schema import Field, Schema
 from muntin.spark.checkpoint import Checkpoint, fingerprint
 from muntin.spark.columns import type_of_spark
+from muntin.spark.control import Desk, serve
 from muntin.spark.job import StreamJob
+from muntin.spark.joining import Joiner
+from muntin.spark.listing import listed
+from muntin.spark.own_columns import check_spark_function
 from muntin.spark.progress import Progress
+from muntin.spark.registrylog import Origin, Registered, RegistryLog
 from muntin.spark.results import Results
 from muntin.spark.running import AS_SOON_AS_POSSIBLE, RunningJob, Trigger, start_query
 from muntin.spark.session import check_session, session
@@ -38,6 +46,8 @@ from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
 from muntin.spark.sources import open_source
+from muntin.spark.tables import Tables, definition_of
+from muntin.spark.versions import Versions
 from muntin.timeline import Duration
 
 
@@ -55,19 +65,28 @@ class Engine:
         spark: SparkSession | None = None,
         *,
         aggregates: Sequence[Aggregate] = (),
+        functions: Sequence[OwnFunction] = (),
         sharing: Sharing = Sharing.AUTOMATIC,
         slicing: Slicing = Slicing.PAIRED,
     ) -> None:
         self.spark = spark or session()
         check_session(self.spark)
         self.aggregates: Mapping[str, Aggregate] = dict(AGGREGATES) | {one.name.lower(): one for one in aggregates}
+        self.functions = functions_by_name(functions, self.aggregates)
+        for function in functions:
+            if isinstance(function, SparkFunction):
+                check_spark_function(self.spark, function)
         self.sharing = sharing
         self.slicing = slicing
         self.streams: dict[str, StreamDefinition] = {}
         self.tables: dict[str, TableDefinition] = {}
-        self.registry = Registry()
+        self.versions = Versions(self._parsed)
+        self._running: RunningJob | None = None
         self._frames: dict[str, DataFrame] = {}
-        self._plans: dict[str, tuple[int, SharedPlan | None]] = {}
+        self._static: dict[str, DataFrame] = {}
+        self._in_memory: Joiner | None = None
+        self._planners: dict[str, Planner] = {}
+        self._loads: dict[str, Load] = {}
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
@@ -88,39 +107,75 @@ class Engine:
         self.streams[name.lower()] = StreamDefinition(name, schema, field.name, lengths["slack"], lengths["max_ahead"])
         self._frames[name.lower()] = frame
 
+    def table(self, name: str, frame: DataFrame) -> None:
+        """Make a static DataFrame known to queries as a table that they can join."""
+        self.tables[name.lower()] = definition_of(name, frame)
+        self._static[name.lower()] = frame
+        if self._in_memory is not None:
+            self._in_memory.tables.add(name.lower(), frame)
+
     def execute(self, text: str) -> None:
         """Take a whole pipeline: CREATE STREAM, CREATE TABLE and CREATE QUERY statements."""
-        pipeline = check_pipeline(text, self.aggregates)
+        pipeline = check_pipeline(text, self.aggregates, self.functions)
         self.streams |= {stream.name.lower(): stream for stream in pipeline.streams}
         self.tables |= {table.name.lower(): table for table in pipeline.tables}
         for query in pipeline.queries:
-            self.registry = self.registry.add(query)
+            self._put(self.registry.add(query))
 
     def add(self, sql: str, name: str | None = None) -> Query:
-        """Check and register one query; a bare SELECT needs a name."""
-        self.registry = changed(self.registry, parse_query(sql, name), self.streams, self.tables, self.aggregates)
-        return self.queries[-1]
+        """Check and register one query; a bare SELECT needs a name. On a running job it takes part from the next batch on."""
+        registry = changed(self.registry, parse_query(sql, name), self.streams, self.tables, self.aggregates, self.functions)
+        self._put(registry, registry.queries[-1])
+        return registry.queries[-1]
 
     def drop(self, name: str) -> None:
-        self.registry = self.registry.drop(name)
+        """Take a query away; its open windows are discarded."""
+        self._put(self.registry.drop(name))
+
+    def replace(self, sql: str, name: str | None = None) -> Query:
+        """Put a query in the place of the one of its name: as if that was dropped and this one added, in one step."""
+        statement = parse_query(sql, name)
+        alone = changed(Registry(), statement, self.streams, self.tables, self.aggregates, self.functions)
+        query = alone.queries[0]
+        self._put(self.registry.replace(query), query)
+        return query
+
+    def _put(self, registry: Registry, new: Query | None = None) -> None:
+        """Make a registry the newest version. A running job goes on with it after the batch in hand."""
+        if self._running is None:
+            self.versions.put(registry, Origin.PIPELINE)
+            return
+        self._running.change(registry, new, lambda: self.versions.put(registry, Origin.COMMAND))
+
+    def _parsed(self, one: Registered) -> Query:
+        statement = parse_query(one.text, one.name)
+        return changed(Registry(), statement, self.streams, self.tables, self.aggregates, self.functions).queries[0]
+
+    @property
+    def registry(self) -> Registry:
+        return self.versions.registry
 
     @property
     def queries(self) -> tuple[Query, ...]:
         return self.registry.queries
 
+    def listed(self) -> list[dict[str, str]]:
+        """A row per query: what it is and how it is doing."""
+        jobs = self._running.jobs.values() if self._running else ()
+        lives = {name: life for job in jobs for name, life in job.assembly.lives.items()}
+        return [listed(query, self.versions.origins[query.name], lives.get(query.name)) for query in self.queries]
+
     def plan(self, stream: str) -> SharedPlan:
-        """The shared plan of a stream's queries; made once per version of the registry."""
-        version, plan = self._plans.get(stream, (-1, None))
-        if plan is None or version != self.registry.version:
-            plan = self._planner(stream).choose(self.registry.version)
-            self._plans[stream] = self.registry.version, plan
-        return plan
+        """The shared plan of a stream's queries, from what was observed in the latest run."""
+        return self._planner(stream).choose(self.registry.version, self._loads.get(stream, FIRST_LOAD))
 
     def _planner(self, stream: str) -> Planner:
-        return Planner(lambda _: self._queries_of(stream), self.aggregates, self.sharing, self.slicing)
+        made = Planner(lambda version: self._queries_of(stream, version), self.aggregates, self.sharing, self.slicing)
+        return self._planners.setdefault(stream, made)
 
-    def _queries_of(self, stream: str) -> list[Query]:
-        return sorted((query for query in self.queries if query.stream.lower() == stream.lower()), key=lambda query: query.name)
+    def _queries_of(self, stream: str, version: int) -> list[Query]:
+        queries = self.versions.at(version).queries
+        return sorted((query for query in queries if query.stream.lower() == stream.lower()), key=lambda query: query.name)
 
     def explain(self) -> str:
         """The shared plan of every stream, for people."""
@@ -147,6 +202,7 @@ class Engine:
                 letters = Path(dead_letters) / name if dead_letters else None
                 job = self._job(name, targets, None, letters, on_progress)
                 job.process_all(self._frame(name, bounded=True))
+                self._loads[name] = job.load
                 jobs[name] = job
         return Results(self.spark, self.queries, memory, jobs)
 
@@ -162,7 +218,14 @@ class Engine:
         if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
             raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
         with ExitStack() as undo:
+            log = RegistryLog(Path(checkpoint) / "registry") if checkpoint else None
+            if log:
+                self.versions.merge(log)
+                self._planners.clear()
             checkpoints = {name: self._checkpoint(name, checkpoint, undo) for name in self._used_streams()}
+            if log:
+                self.versions.save(log)
+                undo.callback(self.versions.close)
             run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
             for sink in sinks:
                 sink.open(run, self.queries)
@@ -174,13 +237,44 @@ class Engine:
                 queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
-        return RunningJob(jobs, queries, sinks)
+        desk = Desk(Path(checkpoint) / "control") if checkpoint else None
+        self._running = RunningJob(jobs, queries, sinks, on_glance=lambda: self._serve(desk), on_end=self._ended)
+        return self._running
+
+    def _serve(self, desk: Desk | None) -> None:
+        if desk and self._running:
+            serve(desk, self, self._running.position)
+
+    def _ended(self) -> None:
+        self._running = None
+        self.versions.close()
 
     def _job(
         self, name: str, sinks: Sequence[Sink], held: Checkpoint | None, letters: Path | None, on_progress: Callable[[Progress], None]
     ) -> StreamJob:
-        planner, version = self._planner(name), self.registry.version
-        return StreamJob(self.streams[name], planner, version, sinks, held, letters, on_progress=on_progress)
+        return StreamJob(
+            self.streams[name],
+            self._planner(name),
+            self._joiner(held),
+            self.registry.version,
+            sinks,
+            held,
+            letters,
+            on_progress=on_progress,
+            load=self._loads.get(name, FIRST_LOAD),
+        )
+
+    def _joiner(self, held: Checkpoint | None) -> Joiner:
+        """With a checkpoint tables are read from its copies; without, they stay in memory from run to run."""
+        if held is None and self._in_memory is not None:
+            return self._in_memory
+        tables = Tables(self.spark, self.tables, held.directory / "tables" if held else None)
+        for table, frame in self._static.items():
+            tables.add(table, frame)
+        joiner = Joiner(tables)
+        if held is None:
+            self._in_memory = joiner
+        return joiner
 
     def _checkpoint(self, name: str, directory: Path | str | None, undo: ExitStack) -> Checkpoint | None:
         if directory is None:
@@ -190,8 +284,7 @@ class Engine:
         return held
 
     def _fingerprint(self, name: str) -> str:
-        queries = [query for query in self.queries if query.stream.lower() == name]
-        return fingerprint(self.streams[name], queries, f"{self.sharing.value} {self.slicing.value}")
+        return fingerprint(self.streams[name], f"{self.sharing.value} {self.slicing.value}")
 
     def _used_streams(self) -> list[str]:
         used = [name for name in self.streams if any(query.stream.lower() == name for query in self.queries)]

@@ -26,8 +26,9 @@ from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.collecting import Collecting
+from muntin.spark.collecting import Collecting, Joining
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
+from muntin.spark.joining import Joiner
 from muntin.spark.partials import BatchFacts
 from muntin.spark.progress import Progress
 from muntin.spark.rows import Rows
@@ -55,12 +56,11 @@ def wall_clock() -> int:
 
 @dataclass
 class Totals:
-    """Counters of the whole run; they go into the log with every entry. `last` is the greatest time of a good row."""
+    """Counters of the whole run; they go into the log with every entry."""
 
     rows: int = 0
     dead: int = 0
     entries: int = 0
-    last: int = BEGINNING
 
 
 @dataclass
@@ -69,6 +69,7 @@ class StreamJob:
 
     stream: StreamDefinition
     planner: Planner
+    joiner: Joiner
     version: int
     sinks: Sequence[Sink]
     checkpoint: Checkpoint | None = None
@@ -76,11 +77,11 @@ class StreamJob:
     clock: Callable[[], int] = wall_clock
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
+    load: Load = FIRST_LOAD
 
     def __post_init__(self) -> None:
-        self.load: Load = FIRST_LOAD
         self.used = self.version
-        self.assembly = Assembly(self.planner.choose(self.version))
+        self.assembly = Assembly(self.planner.choose(self.version, self.load))
         self.collecting = Collecting(self.stream, self.assembly.plan)
         self.disorder = Slack(self.stream.slack.micros)
         self.log = SliceLog(self.checkpoint.directory, self.planner) if self.checkpoint else None
@@ -89,6 +90,7 @@ class StreamJob:
         self.stopping = False
         self.failure: BaseException | None = None
         self._span: Interval | None = None
+        self._seen: tuple[SharedPlan | None, float] = None, 0.0
         self._began = time.monotonic()
         if self.log:
             self._recover(self.log)
@@ -176,7 +178,7 @@ class StreamJob:
         """Bounded input in one go: nothing is late and every window closes."""
         entry, pin = EntryId(0), self._new_pin()
         rows = Rows(frame, self.stream, pin.limit)
-        partials, facts = self.collecting(rows, self.collecting.span_of(rows))
+        partials, facts = self.collecting(rows, self.collecting.span_of(rows), self._joining(pin))
         self._write_dead_letters(entry, rows, facts)
         self._finish(Entry(entry, pin, partials, facts, EntryKind.CLOSING))
 
@@ -207,7 +209,7 @@ class StreamJob:
             if plan is not self.collecting.plan:
                 self.collecting = Collecting(self.stream, plan)
             rows = Rows(frame, self.stream, pin.limit)
-            partials, facts = self.collecting(rows, self._span)
+            partials, facts = self.collecting(rows, self._span, self._joining(pin))
             self._write_dead_letters(entry, rows, facts)
             logged = Entry(entry, pin, partials, facts)
             if self.log:
@@ -226,7 +228,11 @@ class StreamJob:
     def _new_pin(self) -> Pin:
         query = (self.checkpoint.spark_query() if self.checkpoint else None) or ""
         plan = self.planner.choose(self.version, self.load, self.plan if self.version == self.used else None)
-        return Pin(self.version, self.assembly.punctuation, self._limit(), query, division_names(plan))
+        tables = self.joiner.tables.versions(sorted({join.table for part in plan.division for join in part.family.joins}))
+        return Pin(self.version, self.assembly.punctuation, self._limit(), query, division_names(plan), tables)
+
+    def _joining(self, pin: Pin) -> Joining:
+        return lambda rows, joins: self.joiner.rows(rows, joins, pin.tables)
 
     def _limit(self) -> int:
         """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
@@ -235,15 +241,14 @@ class StreamJob:
     def _step(self, entry: Entry) -> Iterator[ResultChunk]:
         plan = self.planner.named(entry.pin.registry, entry.pin.division)
         if plan is not self.plan:
-            self.assembly.use(plan, since=self.totals.last + 1 if self.totals.last > BEGINNING else BEGINNING)
+            self.assembly.use(plan)
         self.used = entry.pin.registry
         self.totals.rows += entry.facts.rows
         self.totals.dead += entry.facts.dead
         self.totals.entries += 1
-        self.totals.last = max(self.totals.last, entry.facts.last)
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
         punctuation = END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last)
-        yield from self.assembly.step(entry.partials, punctuation)
+        yield from self.assembly.step(entry.partials, punctuation, entry.facts.last)
 
     def _finish(self, entry: Entry) -> None:
         results = self._step(entry)
@@ -252,13 +257,22 @@ class StreamJob:
             pass
         self.last = entry.id
         self._span = expected_span(entry.facts, self.assembly.punctuation)
-        self.load = observed(self.plan, entry.partials, entry.facts.rows) or self.load
+        self._observe(entry)
         if self.log:
             counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
             self.log.done(entry.id, counters)
             if self.log.wants_snapshot():
                 self.log.snapshot(Snapshot(entry.id, self.plan, snapshot(self.assembly), counters))
+                self.joiner.tables.forget(pin.tables for pin in self.log.pins())
         self.on_progress(self.progress())
+
+    def _observe(self, entry: Entry) -> None:
+        """Look at the load again where the plan is new or batches have come to be of another kind."""
+        shards = sum(map(len, entry.partials)) / max(1, entry.facts.rows)
+        if self.plan is not self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
+            load = observed(self.plan, entry.partials, entry.facts.rows)
+            if load:
+                self.load, self._seen = load, (self.plan, shards)
 
     def _deliver(self, entry: EntryId, results: Iterator[ResultChunk]) -> None:
         waiting = [sink for sink in self.sinks if not sink.holds(entry, self.stream.name)]

@@ -31,7 +31,7 @@ def own_column(function: OwnFunction, columns: Sequence[Column]) -> tuple[Column
     """The value, and where the function failed on arguments that are not NULL; None if it cannot."""
     if isinstance(function, PythonFunction):
         sent = [_as_micros(column) if type_.temporal else column for column, type_ in zip(columns, function.arguments, strict=True)]
-        made = _udf(function, _application())(*sent)
+        made = _udf(function, application())(*sent)
         value = made["value"]
         temporal = function.result.temporal
         return F.timestamp_micros(value).cast(str(function.result)) if temporal else value, made["failed"]
@@ -61,7 +61,7 @@ def _as_micros(column: Column) -> Column:
     return F.unix_micros(column.cast("timestamp"))
 
 
-def _application() -> str:
+def application() -> str:
     """Which Spark application a UDF belongs to: it does not outlive it."""
     active = SparkSession.getActiveSession()
     return active.sparkContext.applicationId if active else ""

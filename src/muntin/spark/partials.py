@@ -23,8 +23,8 @@ from muntin.plan.divide import Sharing
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.cells import CellSearch
-from muntin.spark.columns import Compiled, compile_column, spark_type
-from muntin.spark.rows import Rows, micros_of, resolve
+from muntin.spark.columns import Compiled, spark_type
+from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
@@ -51,7 +51,7 @@ class Pass:
 
     @cached_property
     def slice_keys(self) -> list[SliceKey]:
-        return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys)) for grouping in self.groupings]
+        return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys) or grouping.by_cell) for grouping in self.groupings]
 
     @cached_property
     def cells(self) -> CellSearch:
@@ -91,7 +91,7 @@ class Pass:
         if self.by_cell:
             parts["cell"] = F.when(used, self.cells.cell(grouping.axes)) if grouping.by_cell else F.lit(None).cast("bigint")
         for at, key in enumerate(self.expressions):
-            value = compile_column(key, resolve).value if key in grouping.keys else F.lit(None)
+            value = row_column(key).value if key in grouping.keys else F.lit(None)
             parts[f"k{at}"] = F.when(used, value).cast(spark_type(key.type))
         return F.struct(*(part.alias(name) for name, part in parts.items()))
 
@@ -131,10 +131,10 @@ def prefix(column: int) -> str:
 
 def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
-    where = compile_column(column.where, resolve) if column.where is not None else None
+    where = row_column(column.where) if column.where is not None else None
     if isinstance(column.partial, Failures):
         return (F.count(F.when(F.col(_GOOD) & failed(column.args, where), F.lit(1))),)
-    args = [compile_column(arg, resolve).value for arg in column.args]
+    args = [row_column(arg).value for arg in column.args]
     if where is None:
         return column.partial.lift(F, *args)
     return column.partial.lift(F, *[F.when(where.value, arg) for arg in args or [F.lit(1)]])
@@ -142,7 +142,7 @@ def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
 
 def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
     """True for rows on which the predicate fails, or that satisfy it and on which an argument fails."""
-    parts = [one for arg in args if (one := compile_column(arg, resolve).failed) is not None]
+    parts = [one for arg in args if (one := row_column(arg).failed) is not None]
     anywhere = reduce(lambda a, b: a | b, parts) if parts else F.lit(False)
     if where is None:
         return anywhere

@@ -8,11 +8,15 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
+from muntin.spark.columns import Compiled, compile_column
+from muntin.spark.own_columns import application
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
 from muntin.timeline import EARLIEST
@@ -21,6 +25,16 @@ from muntin.timeline import EARLIEST
 def resolve(name: str) -> Column:
     """The Column of a name, whatever characters it has."""
     return F.col(f"`{name.replace('`', '``')}`")
+
+
+def row_column(expression: Expression) -> Compiled:
+    """An expression over the rows of a stream. Kept: building one takes many round trips to the JVM, and the next plan needs it again."""
+    return _row_column(expression, application())
+
+
+@lru_cache(maxsize=10_000)
+def _row_column(expression: Expression, _application: str) -> Compiled:
+    return compile_column(expression, resolve)
 
 
 def micros_of(stream: StreamDefinition) -> Column:

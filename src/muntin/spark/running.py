@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,6 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from muntin.errors import Refusal
+from muntin.query.model import Query
+from muntin.query.registry import Registry
 from muntin.spark.job import StreamJob
 from muntin.spark.progress import Progress
 from muntin.spark.sinks.base import Sink
@@ -55,11 +58,42 @@ def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> Streaming
 class RunningJob:
     """The streaming queries of one `Engine.start`, one per stream."""
 
-    def __init__(self, jobs: Mapping[str, StreamJob], queries: Mapping[str, StreamingQuery], sinks: Sequence[Sink]) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[str, StreamJob],
+        queries: Mapping[str, StreamingQuery],
+        sinks: Sequence[Sink],
+        *,
+        on_glance: Callable[[], None] = lambda: None,
+        on_end: Callable[[], None] = lambda: None,
+    ) -> None:
         self.jobs = jobs
         self.queries = queries
         self.sinks = sinks
+        self._on_glance, self._on_end = on_glance, on_end
         self._closed = False
+
+    def change(self, registry: Registry, new: Query | None, put: Callable[[], None]) -> None:
+        """Go on with another version of the registry, once the batches in hand are done; `put` makes it durable."""
+        if new is not None and new.stream.lower() not in self.jobs:
+            raise Refusal(
+                "a query joins a stream that the running job reads",
+                values=f"{new.name} reads {new.stream}, the job reads {', '.join(self.jobs)}",
+                way_out="stop the job, add the query to the pipeline and start again",
+            )
+        with ExitStack() as gates:
+            for job in self.jobs.values():
+                gates.enter_context(job.gate)
+            for sink, query in ((sink, new) for sink in self.sinks if new is not None):
+                sink.admit(query)
+            put()
+            for job in self.jobs.values():
+                job.version = registry.version
+
+    def position(self) -> str:
+        """From when on the newest version is in effect."""
+        batches = ", ".join(f"batch {job.last.next_batch().batch} of {name}" for name, job in self.jobs.items())
+        return f"in effect from {batches} on (version {next(iter(self.jobs.values())).version})"
 
     @property
     def active(self) -> bool:
@@ -73,6 +107,7 @@ class RunningJob:
         deadline = None if seconds is None else time.monotonic() + seconds
         while self.active and (deadline is None or time.monotonic() < deadline):
             self._raise_failure()
+            self._on_glance()
             time.sleep(GLANCE_SECONDS)
         self._raise_failure()
         if not self.active:
@@ -130,5 +165,7 @@ class RunningJob:
             else:
                 sink.close()
         for job in self.jobs.values():
+            job.joiner.release()
             if job.checkpoint:
                 job.checkpoint.close()
+        self._on_end()

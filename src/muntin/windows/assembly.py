@@ -41,7 +41,7 @@ class Aggregations:
 
 @dataclass
 class Assembly:
-    """The state of one stream's windows. `latest` is an instant in the slice of the latest row, no edge lying between the two."""
+    """The state of one stream's windows. `latest` is the time of the latest row of the stream."""
 
     plan: SharedPlan
     punctuation: int = BEGINNING
@@ -52,12 +52,13 @@ class Assembly:
     def __post_init__(self) -> None:
         self.households: dict[Home, Household] = {}
         plan, self.plan = self.plan, SharedPlan((), (), self.plan.slicing, self.plan.sharing)
-        self.use(plan, since=BEGINNING)
+        self.use(plan)
 
     # -- queries come and go ----------------------------------------------------------------------------------------------------
 
-    def use(self, plan: SharedPlan, *, since: int) -> None:
-        """Go on with another plan. A query that it has and the old one had not takes part in windows that start at `since` or later."""
+    def use(self, plan: SharedPlan) -> None:
+        """Go on with another plan. A query that the old one had not takes part in windows that start after every row so far."""
+        since = BEGINNING if self.latest == BEGINNING else self.latest + 1
         known = {one.query.name: one for one in self.plan.queries}
         wanted = {one.query.name: one for one in plan.queries}
         for name, one in known.items():
@@ -104,10 +105,13 @@ class Assembly:
 
     # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
-    def step(self, partials: Sequence[Partials], punctuation: int) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step."""
+    def step(self, partials: Sequence[Partials], punctuation: int, latest: int) -> Iterator[ResultChunk]:
+        """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step.
+
+        `latest` is the time of the batch's latest row.
+        """
         punctuation = max(punctuation, self.punctuation)
-        self.latest = max([self.latest, *(int(arrived.at.max(initial=BEGINNING)) for arrived in partials)])
+        self.latest = max(self.latest, latest)
         feeds: dict[Home, Feeds] = {home: [] for home in self.households}
         for folds, arrived in zip(self._folds, partials, strict=True):
             for home, fold in folds.items():

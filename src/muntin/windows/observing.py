@@ -1,7 +1,7 @@
 """What a batch's partials say about the load, for the next choice of a plan.
 
 In: a plan, its partials, how many rows there were. Out: a `Load`. Convention: a grouping over several axes also tells how many cells
-there are on the axes that each of its queries touches, which is what keeping them apart would cost.
+there are on each of them, and on those that each of its queries touches, which is what keeping them apart would cost.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ def cells_of(grouping: Grouping, arrived: Partials) -> Iterator[tuple[Axes, int]
         code, positions[axis.expression] = np.divmod(code, axis.size)
     known = {axis.expression: axis for axis in grouping.axes}
     touched = {frozenset(axis.expression for axis in Division((query,), by_cell=True).axes(known)) for query in grouping.queries}
-    for some in touched - {frozenset()}:
+    touched |= {frozenset({expression}) for expression in known}
+    for some in touched - {frozenset(), frozenset(known)}:
         together: Array = np.zeros(len(code), dtype=np.int64)
         for expression in some:
             together = together * known[expression].size + positions[expression]

@@ -64,6 +64,9 @@ class Sink(ABC):
     def open(self, run: str, queries: Sequence[Query]) -> None:
         """Get ready for the results of a run; refuses an output of another run that it would mix with."""
 
+    def admit(self, query: Query) -> None:  # noqa: B027 - most sinks take any query
+        """A query joins the run, or takes the place of the one of its name; a sink that cannot name its output refuses it."""
+
     @abstractmethod
     def holds(self, entry: EntryId, stream: str = "") -> bool:
         """Whether the sink has all results of this entry already, so that a replay skips it."""

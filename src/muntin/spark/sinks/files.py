@@ -71,6 +71,10 @@ class FileSink(Sink):
             self._unlock()
             raise
 
+    def admit(self, query: Query) -> None:
+        check_names([query.name])
+        self._schemas[query.name] = result_schema(query)
+
     def holds(self, entry: EntryId, stream: str = "") -> bool:
         """Entries come in order: an entry up to the newest marker was written. A `WHOLE` run is not replayed and holds nothing."""
         if self.layout is Layout.WHOLE:

@@ -36,6 +36,10 @@ class MemorySink(Sink):
         self._run = run
         self._schemas = {query.name: result_schema(query) for query in queries}
 
+    def admit(self, query: Query) -> None:
+        with self._lock:
+            self._schemas[query.name] = result_schema(query)
+
     def holds(self, entry: EntryId, stream: str = "") -> bool:
         return entry <= self._last.get(stream, EntryId(-1))
 
@@ -63,5 +67,5 @@ class MemorySink(Sink):
         with self._lock:
             chunks = self._chunks.get(query, [])
             if len(chunks) > 1:  # joined once, not at every reading
-                chunks[:] = [pa.concat_tables(chunks)]
+                chunks[:] = [pa.concat_tables(chunks, promote_options="permissive")]  # a replaced query may select other things
             return chunks[0] if chunks else self._schemas[query].empty_table()

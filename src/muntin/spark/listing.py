@@ -1,0 +1,25 @@
+"""Queries as a person lists them: what each is, and how it is doing.
+
+In: a query, who brought it, what it went through. Out: a row of texts, in the order they are shown.
+"""
+
+from __future__ import annotations
+
+from muntin.query.model import Query
+from muntin.spark.registrylog import Origin
+from muntin.windows.life import QueryLife
+
+
+def listed(query: Query, origin: Origin, life: QueryLife | None) -> dict[str, str]:
+    """`life` is None before the first batch that the query takes part in."""
+    known = life or QueryLife()
+    state = f"stopped: {known.stopped}" if known.stopped else "running" if life else "waiting for its first batch"
+    counts = {"windows": known.windows, "results": known.results, "late": known.late}
+    return {
+        "name": query.name,
+        "stream": query.stream,
+        "window": str(query.window),
+        "state": state,
+        **{name: f"{count:,}" for name, count in counts.items()},
+        "origin": origin.value,
+    }

@@ -1,0 +1,109 @@
+"""The registry as it changes: every version that a batch may be pinned to, in memory and, with a checkpoint, on disk.
+
+In: registries, one after the other, and who brought their queries. Out: the newest one, and the queries of any version.
+Convention: a pipeline that is started on an old checkpoint is applied as a difference: what the old pipeline brought and the new one
+has not is dropped, what a command brought stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from muntin.errors import Refusal
+from muntin.query.model import Query
+from muntin.query.registry import Registry
+from muntin.spark.registrylog import Origin, Registered, RegistryLog
+
+
+class Versions:
+    """`parsed` reads a registered query back from its text."""
+
+    def __init__(self, parsed: Callable[[Registered], Query]) -> None:
+        self.registry = Registry()
+        self.origins: dict[str, Origin] = {}
+        self._parsed = parsed
+        self._known: dict[int, Registry] = {}
+        self._read: dict[Registered, Query] = {}
+        self._log: RegistryLog | None = None
+
+    def put(self, registry: Registry, origin: Origin) -> None:
+        """The next version; its new queries are of this origin."""
+        names = {query.name for query in registry.queries}
+        self.origins = {name: known for name, known in self.origins.items() if name in names}
+        before = {query.name: query for query in self.registry.queries}
+        self.origins |= {query.name: origin for query in registry.queries if before.get(query.name) is not query}
+        if self._log:
+            self._log.append(registry.version, self._registered(registry))
+        self._known[registry.version] = self.registry = registry
+
+    def at(self, version: int) -> Registry:
+        """A version; one that this process has not made is read from the log."""
+        if version not in self._known:
+            found = self._log.at(version) if self._log else ()
+            self._known[version] = Registry(version, tuple(map(self._query, found)))
+        return self._known[version]
+
+    def merge(self, log: RegistryLog) -> None:
+        """Take the versions of a checkpoint as one's own past. Nothing is written before `save`."""
+        newest = log.newest()
+        if newest is None:
+            self.registry = Registry(1, self.registry.queries)
+            return
+        stored = log.at(newest)
+        queries, origins = self._difference(stored)
+        same = [one.name for one in stored] == [query.name for query in queries] and all(
+            self._query(one) is query and origins[one.name] is one.origin for one, query in zip(stored, queries, strict=True)
+        )
+        self.origins = origins
+        self.registry = Registry(newest if same else newest + 1, queries)
+
+    def save(self, log: RegistryLog) -> None:
+        """From now on versions are durable; the newest one is, if it was not yet."""
+        self._log = log
+        self._known = {self.registry.version: self.registry}
+        if log.newest() != self.registry.version:
+            log.append(self.registry.version, self._registered(self.registry))
+
+    def close(self) -> None:
+        self._log = None
+
+    def forget_before(self, version: int) -> None:
+        """No batch before this version will be computed again."""
+        if self._log:
+            self._log.forget_before(version)
+        self._known = {number: registry for number, registry in self._known.items() if number >= version}
+
+    def _difference(self, stored: tuple[Registered, ...]) -> tuple[tuple[Query, ...], dict[str, Origin]]:
+        """Stored queries in their order, as far as they stay; then those that are new."""
+        wanted = {query.name.lower(): query for query in self.registry.queries}
+        queries: list[Query] = []
+        origins = dict(self.origins)
+        for one in stored:
+            query = wanted.pop(one.name.lower(), None)
+            if query is None and one.origin is Origin.PIPELINE:
+                continue
+            kept = self._query(one)
+            if query is not None and query != kept:
+                self._check_replaces(one, query)
+                kept = query
+            queries.append(kept)
+            origins[kept.name] = one.origin if query is None else origins[query.name]
+        names = {query.name for query in (*queries, *wanted.values())}
+        return (*queries, *wanted.values()), {name: origin for name, origin in origins.items() if name in names}
+
+    @staticmethod
+    def _check_replaces(stored: Registered, query: Query) -> None:
+        if stored.origin is Origin.COMMAND:
+            raise Refusal(
+                "a pipeline replaces only queries that a pipeline brought",
+                values=f"{query.name} was added by a command and means something else",
+                way_out=f"rename the pipeline's, or drop {query.name} with muntin drop while the job runs",
+            )
+
+    def _query(self, one: Registered) -> Query:
+        if one not in self._read:
+            self._read[one] = self._parsed(one)
+        return self._read[one]
+
+    def _registered(self, registry: Registry) -> list[Registered]:
+        return [Registered(query.name, query.text, self.origins[query.name]) for query in registry.queries]

@@ -1,0 +1,186 @@
+"""Queries come and go on a running job: from the next batch on, pinned to it, through restarts and edited pipelines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from muntin import Engine, FileSink, Layout, RunningJob, Trigger
+from muntin.errors import MuntinError, Refusal
+from muntin.spark.slicelog import SliceLog
+from test_streaming import Clicks, clicks, ends, engine_over, rows_of, run_now
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["clicks"]
+
+BIG = "SELECT count(*) AS c FROM clicks [RANGE 20 seconds SLIDE 10 seconds] WHERE n > 0"
+
+
+def taken(job: RunningJob, entries: int) -> None:
+    """Wait until the job has finished so many entries."""
+    deadline = time.monotonic() + 60
+    while job.jobs["clicks"].totals.entries < entries:
+        assert time.monotonic() < deadline, "the job does not go on"
+        job.wait(0.05)
+
+
+class Steps:
+    """A job that is fed one file at a time."""
+
+    def __init__(self, engine: Engine, clicks: Clicks, out: Path, checkpoint: Path | None = None) -> None:
+        self.clicks = clicks
+        self.job = engine.start(FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=Trigger())
+        self.before = clicks.files - self.job.jobs["clicks"].totals.entries
+
+    def feed(self, *seconds: float) -> None:
+        self.clicks.add_seconds(*seconds)
+        taken(self.job, self.clicks.files - self.before)
+
+
+@pytest.fixture
+def stepping(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> Callable[..., tuple[Engine, Steps]]:
+    def start(engine: Engine | None = None) -> tuple[Engine, Steps]:
+        engine = engine or engine_over(spark, clicks, slack="0 seconds")
+        return engine, Steps(engine, clicks, tmp_path / "out", tmp_path / "checkpoint")
+
+    return start
+
+
+def test_a_query_joins_with_the_next_batch_and_its_first_window_starts_after_every_row_before_it(
+    stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path
+) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 12, 25)
+    engine.add(BIG, name="big")
+    steps.feed(31, 47)
+    steps.feed(72)
+    steps.job.stop(final=True)
+    assert ends(rows_of(tmp_path / "out", "big")) == [50, 60, 80, 90]
+    assert [row["c"] for row in rows_of(tmp_path / "out", "big")] == [2, 1, 1, 1]
+
+
+def test_a_dropped_query_emits_nothing_more_and_the_others_go_on(stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 22)
+    engine.drop("total")
+    steps.feed(41, 65)
+    steps.job.stop(final=True)
+    assert ends(rows_of(tmp_path / "out", "total")) == [10, 20]
+    assert ends(rows_of(tmp_path / "out", "by_user")) == [20, 40, 60, 80, 100, 120]
+    assert "total" not in {row["name"] for row in engine.listed()}
+
+
+def test_a_replaced_query_begins_anew(stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 22)
+    engine.replace("SELECT count(*) AS c FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="total")
+    steps.feed(31, 45)
+    steps.job.stop(final=True)
+    rows = rows_of(tmp_path / "out", "total")
+    assert ends(rows) == [10, 20, 40, 50]
+    assert [row.get("c") for row in rows] == [None, None, 1, 1]
+
+
+def test_a_bad_query_is_refused_and_leaves_the_running_ones_untouched(
+    stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path
+) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 22)
+    version = engine.registry.version
+    for sql, law in (
+        ("SELECT nothing FROM clicks [RANGE 1 minute SLIDE 1 minute]", "column"),
+        (BIG.replace("clicks", "elsewhere"), "stream"),
+    ):
+        with pytest.raises(MuntinError, match=law):
+            engine.add(sql, name="bad")
+    with pytest.raises(Refusal, match="only a registered query can be dropped"):
+        engine.drop("bad")
+    assert engine.registry.version == version
+    steps.feed(41, 65)
+    steps.job.stop(final=True)
+    assert ends(rows_of(tmp_path / "out", "by_user")) == [20, 40, 60, 80, 100, 120]
+
+
+def test_every_query_may_go_and_the_job_stays(stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path) -> None:
+    engine, steps = stepping()
+    steps.feed(1)
+    engine.drop("total")
+    engine.drop("by_user")
+    steps.feed(22)
+    engine.add(BIG, name="big")
+    steps.feed(31, 47)
+    steps.job.stop(final=True)
+    assert ends(rows_of(tmp_path / "out", "big")) == [50, 60]
+
+
+def test_queries_added_by_command_survive_a_restart_and_an_edited_pipeline_is_a_difference(
+    spark: SparkSession, clicks: Clicks, stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path
+) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 22)
+    engine.add(BIG, name="big")
+    steps.feed(31)
+    steps.job.stop()
+    edited = Engine(spark)
+    edited.execute(engine_text(clicks).replace("CREATE QUERY total", "CREATE QUERY fresh"))
+    edited, steps = stepping(edited)
+    assert {(row["name"], row["origin"]) for row in edited.listed()} == {("by_user", "pipeline"), ("fresh", "pipeline"), ("big", "command")}
+    steps.feed(47, 65)
+    steps.job.stop(final=True)
+    out = tmp_path / "out"
+    assert ends(rows_of(out, "by_user")) == [20, 40, 60, 80, 100, 120]
+    assert ends(rows_of(out, "total")) == [10, 20, 30]
+    assert ends(rows_of(out, "big")) == [50, 60, 70, 80]
+    assert ends(rows_of(out, "fresh")) == [60, 70, 80, 90]
+
+
+def engine_text(clicks: Clicks) -> str:
+    from test_streaming import PIPELINE
+
+    return PIPELINE.format(path=clicks.directory, slack="0 seconds")
+
+
+def test_a_batch_that_was_begun_is_finished_with_the_queries_it_began_with(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks.add_seconds(1, 22)
+    run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("the disk is full")
+
+    clicks.add_seconds(41, 65)
+    with monkeypatch.context() as broken:
+        broken.setattr(SliceLog, "append", die)
+        with pytest.raises(RuntimeError, match="the disk is full"):
+            run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
+    changed = Engine(spark)
+    changed.execute(engine_text(clicks).replace("CREATE QUERY total", "CREATE QUERY fresh"))
+    clicks.add_seconds(72, 91)
+    run_now(changed, tmp_path / "out", tmp_path / "checkpoint", final=True)
+    assert ends(rows_of(tmp_path / "out", "total")) == [10, 20, 30, 40, 50, 60], "its windows closed with the batch it was pinned to"
+    assert ends(rows_of(tmp_path / "out", "fresh")) == [100, 110], "it joined after the row at 65"
+
+
+def test_a_reloaded_table_is_picked_up_between_batches(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("u,1\n")
+    engine = Engine(spark)
+    engine.execute(
+        engine_text(clicks) + f"CREATE TABLE names (user STRING, weight INT) WITH (path = '{names}', format = 'csv');"
+        "CREATE QUERY weighed AS SELECT sum(n * weight) AS w"
+        "  FROM clicks C [RANGE 10 seconds SLIDE 10 seconds], names N WHERE C.user = N.user;"
+    )
+    steps = Steps(engine, clicks, tmp_path / "out", tmp_path / "checkpoint")
+    steps.feed(1, 2)
+    names.write_text("u,10\nu,100\n")
+    steps.feed(11, 12)
+    steps.job.stop(final=True)
+    assert [row["w"] for row in rows_of(tmp_path / "out", "weighed")] == [2, 220]
+    assert [row["clicks"] for row in rows_of(tmp_path / "out", "by_user")] == [4, 4, 4], "who does not join sees each row once"

@@ -18,7 +18,7 @@ from muntin.demo.workloads import pipeline, workload_a
 from muntin.plan.cost import slices_per_window
 from muntin.plan.slices import Slicing
 from muntin.spark.engine import Engine
-from muntin.spark.generator import trades
+from muntin.spark.generator import write_files
 from muntin.spark.progress import ProgressDisplay
 from muntin.spark.results import Results
 from muntin.spark.session import session
@@ -49,10 +49,10 @@ def run_demo(directory: Path, console: Console, *, queries: int = 256, rows: int
     with console.status("starting Spark"):
         spark = session("muntin demo")
     try:
-        data, out = directory / "trades", directory / "results"
+        out = directory / "results"
         with console.status(f"generating one hour of trades: {rows:,} rows"):
-            trades(spark, rows=rows).repartition(4).write.mode("overwrite").parquet(str(data))
-        text = pipeline(workload_a(queries), path=str(data / "*.parquet"))
+            write_files(spark, directory, rows=rows)
+        text = pipeline(workload_a(queries), directory)
         (directory / "pipeline.sql").write_text(text)
         engine = Engine(spark)
         with console.status(f"checking {queries} queries"):

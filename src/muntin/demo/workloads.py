@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from muntin.demo.restrictions import Restriction, restrictions
 
@@ -82,7 +83,14 @@ def workload_c_low_sharing(queries: int, seed: int = 1) -> list[WindowedSum]:
     return named(list(zip(windows(queries, seed), restrictions(queries, seed), strict=True)))
 
 
-def pipeline(queries: Sequence[WindowedSum], *, path: str) -> str:
-    """A pipeline file over Parquet files of trades."""
-    stream = f"CREATE STREAM trades ({TRADES})\n  WITH (source = 'files', format = 'parquet', path = '{path}', time = 'ts');\n"
-    return stream + "".join(f"CREATE QUERY {query.name} AS\n  {query.select};\n" for query in queries)
+def pipeline(queries: Sequence[WindowedSum], directory: Path) -> str:
+    """A pipeline file over the files that the generator writes; the tables are declared where a query joins them."""
+    source = f"source = 'files', format = 'parquet', path = '{directory}/trades/*.parquet', time = 'ts'"
+    lines = [f"CREATE STREAM trades ({TRADES})\n  WITH ({source});"]
+    if any(query.restriction for query in queries):
+        lines += [
+            f"CREATE TABLE {name} ({columns})\n  WITH (path = '{directory}/{name}.csv', format = 'csv');"
+            for name, columns in TABLES.items()
+        ]
+    lines += [f"CREATE QUERY {query.name} AS\n  {query.select};" for query in queries]
+    return "\n".join(lines) + "\n"

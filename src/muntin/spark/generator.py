@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
+import pyarrow.csv
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,6 +32,9 @@ SECONDS = 3_600
 START = datetime(2004, 12, 1, 12, tzinfo=UTC)
 SYMBOLS = 3_200
 SEED = 2004
+
+#: Rows of a Parquet file at the most: a file is one task when it is read.
+ROWS_PER_FILE = 1_500_000
 
 #: A row's volume is the entry of one table its hash falls on: of 20,000 entries, how many each common volume has.
 VOLUME_SLOTS = 20_000
@@ -85,6 +90,15 @@ def trades(
     """`rows` trades, bounded, in order of time within each partition and from partition to partition."""
     trading = Trading(rows=rows, seconds=seconds, start=start, symbols=symbols, seed=seed)
     return trades_of(spark.range(rows), "id", trading)
+
+
+def write_files(spark: SparkSession, directory: Path, *, rows: int = ROWS, seconds: int = SECONDS) -> None:
+    """All three as files: `trades/*.parquet`, `close.csv` and `index.csv`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    files = max(4, -(-rows // ROWS_PER_FILE))
+    trades(spark, rows=rows, seconds=seconds).repartition(files).write.mode("overwrite").parquet(str(directory / "trades"))
+    for name, table in {"close": closing_prices(spark), "index": index_membership(spark)}.items():
+        pyarrow.csv.write_csv(table.toArrow(), directory / f"{name}.csv")
 
 
 def trades_of(numbered: DataFrame, number: str, trading: Trading) -> DataFrame:

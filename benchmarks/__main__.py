@@ -1,78 +1,65 @@
 """`python -m benchmarks [NAME…]`: run some benchmarks or all, show their claims, write their pages.
 
-In: names and sizes. Out: pages, plots and raw numbers in a directory. Convention: sizes default to the issue's; smaller ones are for
-development, and their pages belong in another directory (`--out`).
+In: names and sizes. Out: pages, plots and raw numbers in a directory. Convention: a benchmark's `Setup` holds its sizes, by default those
+of the issues; `--set NAME=VALUE` changes one, for development, and such pages belong in another directory (`--out`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from benchmarks import contest, long_windows, plots, restart
+from benchmarks import contest, long_windows, many_queries, plots, report_long, report_queries, report_workload, restart
 from benchmarks.machine import BUSY, Elsewhere, this_machine
-from benchmarks.outcome import Setup as ContestSetup
+from benchmarks.outcome import Setup
 from benchmarks.report import Report
-from benchmarks.report_long import long_report, restart_report
-from benchmarks.report_workload import report as workload_report
 from benchmarks.workloads import WORKLOADS, Workload
-from muntin.spark.generator import ROWS
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
 app = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True)
-class Setups:
-    """The size of every benchmark; a contest without one has its workload's numbers of queries."""
+class Benchmark:
+    """Sizes, and the three steps from them to a page."""
 
-    contests: Mapping[str, ContestSetup] = field(default_factory=dict)
-    long_windows: long_windows.Setup = long_windows.Setup()
-    restart: restart.Setup = restart.Setup()
-
-
-def bench_workload(workload: Workload, spark: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
-    setup = setups.contests.get(workload.name, ContestSetup(queries=workload.counts))
-    outcome = contest.run(spark, workload, setup, console)
-    plots.workload(workload, outcome, out)
-    return workload_report(workload, outcome)
+    setup: Any
+    run: Callable[[SparkSession, Any, Console], Any]
+    plot: Callable[[Any, Path], None]
+    report: Callable[[Any], Report]
 
 
-def bench_long_windows(_: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
-    found = long_windows.run(setups.long_windows, console)
-    plots.long_windows(found, out)
-    return long_report(found)
+def of_workload(workload: Workload) -> Benchmark:
+    steps = (partial(contest.run, workload), partial(plots.workload, workload), partial(report_workload.report, workload))
+    return Benchmark(Setup(queries=workload.counts), *steps)
 
 
-def bench_restart(spark: SparkSession, setups: Setups, out: Path, console: Console) -> Report:
-    curve = restart.run(spark, setups.restart, console)
-    plots.restart(curve, out)
-    return restart_report(curve)
-
-
-BENCHMARKS: dict[str, Callable[[SparkSession, Setups, Path, Console], Report]] = {
-    **{name: partial(bench_workload, workload) for name, workload in WORKLOADS.items()},
-    "long_windows": bench_long_windows,
-    "restart": bench_restart,
+BENCHMARKS = {
+    **{name: of_workload(workload) for name, workload in WORKLOADS.items()},
+    "queries": Benchmark(many_queries.Setup(), many_queries.run, plots.queries, report_queries.report),
+    "long_windows": Benchmark(long_windows.Setup(), long_windows.run, plots.long_windows, report_long.long_report),
+    "restart": Benchmark(restart.Setup(), restart.run, plots.restart, report_long.restart_report),
 }
 
 
-def run(names: list[str], spark: SparkSession, setups: Setups, out: Path, console: Console) -> list[Report]:
-    """Run the named benchmarks one after another and write their pages."""
+def run(names: Sequence[str], spark: SparkSession, setups: Mapping[str, Any], out: Path, console: Console) -> list[Report]:
+    """Run the named benchmarks one after another, in the sizes given or their own, and write their pages."""
     reports = []
     for name in names:
         machine = this_machine()
         if machine.busy:
             console.print(f"[yellow]load average {machine.load[0]:.1f} is above {BUSY}: read the ratios, not the times[/]")
-        others = Elsewhere()
-        report = BENCHMARKS[name](spark, setups, out, console)
+        others, benchmark = Elsewhere(), BENCHMARKS[name]
+        outcome = benchmark.run(spark, setups.get(name, benchmark.setup), console)
+        benchmark.plot(outcome, out)
+        report = benchmark.report(outcome)
         report.write(out, machine, others.cores())
         for claim in report.claims:
             console.print(
@@ -84,44 +71,47 @@ def run(names: list[str], spark: SparkSession, setups: Setups, out: Path, consol
     return reports
 
 
-def numbers(text: str) -> tuple[int, ...]:
+def resized(name: str, sizes: Sequence[str]) -> Any:
+    """A benchmark's sizes, some of them changed.
+
+    >>> resized("restart", ["batches=5"]).batches, resized("workload_a", ["queries=4,8", "rows=100"]).queries
+    (5, (4, 8))
+    """
+    setup = BENCHMARKS[name].setup
+    changes = dict(size.split("=", 1) for size in sizes if "=" in size)
+    unknown = [size for size in sizes if "=" not in size or not hasattr(setup, size.split("=", 1)[0])]
+    if unknown:
+        raise typer.BadParameter(f"{', '.join(unknown)} is no size of {name}, which has {setup}")
+    return replace(setup, **{field: like(getattr(setup, field), text) for field, text in changes.items()})
+
+
+def like(present: object, text: str) -> object:
+    """A value of the same type: a whole number, or several things with commas between them."""
+    if isinstance(present, tuple):
+        return tuple(like(present[0], part) for part in text.split(","))
     try:
-        return tuple(int(part) for part in text.split(","))
+        return type(present)(text)  # type: ignore[call-arg]
     except ValueError:
-        raise typer.BadParameter(f"whole numbers with commas between them, not {text!r}") from None
+        raise typer.BadParameter(f"a whole number, not {text!r}") from None
 
 
 @app.command()
 def main(
     names: Annotated[list[str] | None, typer.Argument(help=f"which: {', '.join(BENCHMARKS)}; all if none is named")] = None,
-    queries: Annotated[str, typer.Option(help="workloads: numbers of queries, the paper's if none are given")] = "",
-    rows: Annotated[int, typer.Option(help="workloads: trades")] = ROWS,
-    rounds: Annotated[int, typer.Option(help="workloads: rounds that count")] = 9,
-    checked: Annotated[int, typer.Option(help="workloads: queries also run one by one to check every strategy")] = 16,
-    hours: Annotated[str, typer.Option(help="long windows: RANGE in hours")] = "1,6,24",
-    groups: Annotated[int, typer.Option(help="long windows: groups")] = 10_000,
-    slides: Annotated[int, typer.Option(help="long windows: slides measured")] = 1_146,
-    batches: Annotated[int, typer.Option(help="restart: micro-batches")] = 500,
+    sizes: Annotated[list[str] | None, typer.Option("--set", help="a size, as in rows=100000 or queries=16,256")] = None,
     out: Annotated[Path, typer.Option(help="where pages go")] = PAGES,
 ) -> None:
     """Measure Muntin against plain Spark and against itself; answers are checked first."""
-    for name in names or []:
+    chosen = names or list(BENCHMARKS)
+    for name in chosen:
         if name not in BENCHMARKS:
             raise typer.BadParameter(f"there is no benchmark {name}; there are {', '.join(BENCHMARKS)}")
+    setups = {name: resized(name, sizes or []) for name in chosen}
     from muntin import session
 
-    setups = Setups(
-        {
-            workload.name: ContestSetup(numbers(queries) if queries else workload.counts, rows, rounds, checked=checked)
-            for workload in WORKLOADS.values()
-        },
-        long_windows.Setup(hours=numbers(hours), groups=groups, slides=slides),
-        restart.Setup(batches=batches),
-    )
-    console = Console()
     spark = session("muntin benchmarks")
     try:
-        run(names or list(BENCHMARKS), spark, setups, out, console)
+        run(chosen, spark, setups, out, Console())
     finally:
         spark.stop()
 

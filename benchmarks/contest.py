@@ -75,7 +75,7 @@ class Arena:
         return engine
 
 
-def run(spark: SparkSession, workload: Workload, setup: Setup, console: Console) -> Outcome:
+def run(workload: Workload, spark: SparkSession, setup: Setup, console: Console) -> Outcome:
     outcome = Outcome(setup)
     arena = Arena(spark, workload, setup)
     checks = setup.checked + len(workload.sampled) + (len(workload.forms) + len(workload.whole)) * len(setup.queries)

@@ -8,18 +8,18 @@ case runs in a process of its own, so that its memory is its own.
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
+from benchmarks.apart import apart
 from benchmarks.machine import resident_bytes
 from benchmarks.measuring import Tick, progress
 from benchmarks.performed import performed, stores_of
@@ -98,36 +98,19 @@ class SteadyState:
         return self.bytes_per_cell / (8 * self.lanes)
 
 
-def run(setup: Setup, console: Console) -> list[SteadyState]:
+def run(_: SparkSession, setup: Setup, console: Console) -> list[SteadyState]:
     cases = [Case(select, hours, setup.groups, setup.slides) for select in setup.selects for hours in setup.hours]
     total = sum(case.steps // STEPS_PER_TICK for case in cases)
     with progress(console, "long windows", total) as tick:
-        return [apart(case, tick) for case in cases]
+        return [apart(steady_state, case, tick) for case in cases]
 
 
-def apart(case: Case, tick: Tick) -> SteadyState:
-    """Run one case in a new process and pass its signs of life on."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=tell, args=(case, theirs))
-    process.start()
-    theirs.close()
-    try:
-        while True:
-            found = ours.recv()  # EOFError where the process died
-            if isinstance(found, SteadyState):
-                return found
-            tick(f"{case.select} over {case.hours} h: {found}")
-    finally:
-        process.join()
-
-
-def tell(case: Case, connection: Connection) -> None:
-    connection.send(steady_state(case, connection.send))
-
-
-def steady_state(case: Case, tick: Tick = lambda _: None) -> SteadyState:
+def steady_state(case: Case, say: Tick = lambda _: None) -> SteadyState:
     """Fill the window, check it, slide it on and measure, check it again."""
+
+    def tick(what: str) -> None:
+        say(f"{case.select} over {case.hours} h: {what}")
+
     warm_up(case.select)
     assembly = assembly_of(case)
     before, _ = resident_bytes()
@@ -193,7 +176,7 @@ def step(assembly: Assembly, minute: tuple[Partials, int]) -> tuple[float, pa.Ta
     """The seconds of one step, and the results of the window it closed."""
     partials, punctuation = minute
     began = time.perf_counter()
-    chunks = list(assembly.step([partials], punctuation))
+    chunks = list(assembly.step([partials], punctuation, punctuation - 1))
     took = time.perf_counter() - began
     return took, tables_by_query(chunks)["q"]
 

@@ -17,6 +17,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import paper
 from benchmarks.long_windows import SteadyState
+from benchmarks.many_queries import KINDS, Growth
 from benchmarks.outcome import Outcome
 from benchmarks.report_workload import names_of
 from benchmarks.restart import RestartCurve
@@ -106,6 +107,22 @@ def short(value: float) -> str:
     """A tick's number: `0.2`, `50`, `20 k`, `1 M`."""
     scale, unit = (1e6, " M") if value >= 1e6 else (1e3, " k") if value >= 1e3 else (1, "")
     return f"{value / scale:.10g}{unit}"
+
+
+def queries(outcome: Growth, directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        axes = figure.subplots()
+        for kind, colour in zip(KINDS, ("#0072b2", "#d55e00"), strict=True):
+            points = outcome.of(kind.name)
+            counts, allowed = [one.queries for one in points], kind.allowed * points[0].seconds
+            axes.plot(counts, [one.seconds for one in points], "o-", color=colour, label=f"run: {kind.name}")
+            axes.plot(counts, [one.parsing for one in points], "s--", color=colour, markersize=4, label=f"parsing: {kind.name}")
+            axes.plot(counts, [one.planning for one in points], "^:", color=colour, markersize=4, label=f"planning: {kind.name}")
+            axes.plot(counts[-1], allowed, "_", color=colour, markersize=18, label=f"allowed: {kind.allowed} × one query")
+        _log_axes(axes, outcome.setup.counts, "seconds", f"{outcome.setup.rows:,} rows from Parquet to all windows' results")
+        axes.legend(frameon=False, fontsize=8)
+        _save(figure, directory, "queries")
 
 
 def long_windows(found: Sequence[SteadyState], directory: Path) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import long_windows, paper, restart, workloads
+from benchmarks import long_windows, many_queries, paper, restart, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
 
 #: Two trades a second: every slice of whole seconds holds a row, as the count by definition takes for granted.
 ROWS = 7_200
-TINY = command.Setups(
-    {
-        workload.name: Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2)
-        for workload in workloads.WORKLOADS.values()
-    },
-    long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
-    restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
-)
+TINY = {
+    **dict.fromkeys(workloads.WORKLOADS, Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2)),
+    "queries": many_queries.Setup(counts=(1, 20), rows=ROWS, rounds=1, warmups=0, checked=2, batches=4, batch_rows=200),
+    "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
+    "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
+}
 
 
 Ran = tuple[dict[str, Any], str]
@@ -81,6 +79,18 @@ def test_paired_never_has_more_slices_than_paned_and_both_are_as_counted(contest
         queries = workload_a(4)[:: 4 // work["queries"]]
         by_definition = counted(queries, scheme, ways[work["strategy"]].slicing, rows=ROWS)
         assert work["counted"] == {"slices": by_definition.slices, "partial": by_definition.partial, "final": by_definition.final}
+
+
+def test_more_queries_over_the_same_rows_are_checked_and_their_code_is_watched(spark: SparkSession, tmp_path: Path) -> None:
+    raw, page = run_tiny("queries", spark, tmp_path)
+    claims = {claim["text"]: claim["holds"] for claim in raw["claims"]}
+    assert claims["answers do not depend on the number of queries"]
+    assert "no generated method is too long for the JVM to compile" in claims
+    assert [(one["kind"], one["queries"]) for one in raw["outcome"]["points"]] == [
+        ("windows", 20), ("windows", 1), ("predicates", 20), ("predicates", 1)
+    ]  # fmt: skip
+    assert all(len(one["per_batch"]) == 4 and one["per_batch"][0] > 0 for one in raw["outcome"]["compiled"])
+    assert "parsing" in page
 
 
 def test_long_windows_are_checked_when_full_and_after_the_last_slide(spark: SparkSession, tmp_path: Path) -> None:

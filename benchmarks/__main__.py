@@ -16,7 +16,18 @@ import typer
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from benchmarks import contest, long_windows, many_queries, plots, report_long, report_queries, report_workload, restart
+from benchmarks import (
+    churn,
+    contest,
+    long_windows,
+    many_queries,
+    plots,
+    report_churn,
+    report_long,
+    report_queries,
+    report_workload,
+    restart,
+)
 from benchmarks.machine import BUSY, Elsewhere, this_machine
 from benchmarks.outcome import Setup
 from benchmarks.report import Report
@@ -44,6 +55,7 @@ def of_workload(workload: Workload) -> Benchmark:
 BENCHMARKS = {
     **{name: of_workload(workload) for name, workload in WORKLOADS.items()},
     "queries": Benchmark(many_queries.Setup(), many_queries.run, plots.queries, report_queries.report),
+    "churn": Benchmark(churn.Setup(), churn.run, plots.churn, report_churn.report),
     "long_windows": Benchmark(long_windows.Setup(), long_windows.run, plots.long_windows, report_long.long_report),
     "restart": Benchmark(restart.Setup(), restart.run, plots.restart, report_long.restart_report),
 }

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import paper
+from benchmarks.churn import ChurnOutcome
 from benchmarks.long_windows import SteadyState
 from benchmarks.many_queries import KINDS, Growth
 from benchmarks.outcome import Outcome
@@ -125,6 +126,28 @@ def queries(outcome: Growth, directory: Path) -> None:
         _save(figure, directory, "queries")
 
 
+def churn(outcome: ChurnOutcome, directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11, 4.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for label, colour, runs in (("without churn", "#444444", outcome.steady), ("with churn", "#0072b2", outcome.churning)):
+            for number, run in enumerate(runs):
+                batches = range(1, len(run.ended) + 1)
+                left.plot(batches, run.ended, color=colour, alpha=0.7, label=label if number == 0 else None)
+            right.plot(batches, runs[-1].queries, color=colour)
+        _batch_axes(left, "seconds since the start", "end of each micro-batch, every run")
+        _batch_axes(right, "queries", "registered queries")
+        _legend_below(figure, columns=2)
+        _save(figure, directory, "churn")
+
+
+def _batch_axes(axes: Axes, unit: str, title: str) -> None:
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("micro-batch")
+    axes.set_ylabel(unit)
+    axes.set_title(title, fontsize=10)
+
+
 def long_windows(found: Sequence[SteadyState], directory: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.5), layout="constrained")
@@ -167,10 +190,7 @@ def restart(curve: RestartCurve, directory: Path) -> None:
             axes.plot(batches, [size / 2**20 for size in sizes], color=colour, label=label)
         axes.plot(stops, [one.read / 2**20 for one in curve.restarts], "o", color="#d55e00", label="read at restart, measured")
         axes.plot(stops, [one.needed / 2**20 for one in curve.restarts], "_", color="#009e73", markersize=14, label="the windows' state")
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("micro-batch")
-        axes.set_ylabel("MiB")
-        axes.set_title(f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch", fontsize=10)
+        _batch_axes(axes, "MiB", f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch")
         axes.legend(frameon=False)
         _save(figure, directory, "restart")
 

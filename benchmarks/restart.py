@@ -8,7 +8,6 @@ those that this process asked the system for while the job started (`/proc/self/
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 import time
@@ -18,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
+from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress
 from muntin import Engine, MemorySink, Pace, Trigger
 from muntin.spark.encoding import encode_partials
@@ -31,10 +30,9 @@ from muntin.timeline import MINUTE
 from muntin.windows.assembly import Assembly
 from muntin.windows.snapshots import holding_layout, snapshot
 
-PIPELINE = """
-CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE)
-  WITH (source = 'files', format = 'parquet', path = '{path}', time = 'ts', max_files_per_trigger = '1');
-CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {minutes} minutes SLIDE 1 minute] GROUP BY g;
+PIPELINE = f"""
+CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
+CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
 """
 
 
@@ -101,12 +99,10 @@ def values_of(minute: int, groups: int) -> np.ndarray:
 
 
 def write_minute(directory: Path, minute: int, groups: int) -> None:
-    """One row per group; Spark takes files in order of their time."""
+    """One row per group."""
     times = pa.array(np.full(groups, minute * MINUTE), type=pa.timestamp("us", tz="UTC"))
     table = pa.table({"ts": times, "g": pa.array(np.arange(groups)), "x": values_of(minute, groups)})
-    path = directory / f"{minute:05d}.parquet"
-    pa.parquet.write_table(table, path)
-    os.utime(path, (1_700_000_000 + minute,) * 2)
+    write_batch(directory, minute, table)
 
 
 def engine_over(spark: SparkSession, source: Path, setup: Setup) -> Engine:

@@ -15,11 +15,12 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import long_windows, many_queries, paper, restart, workloads
+from benchmarks import churn, long_windows, many_queries, paper, restart, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
 from benchmarks.outcome import Setup
+from benchmarks.visits import schedule, visits
 
 from muntin import Slicing
 from muntin.demo.workloads import workload_a, workload_b, workload_c_regular
@@ -33,6 +34,7 @@ ROWS = 7_200
 TINY = {
     **dict.fromkeys(workloads.WORKLOADS, Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2)),
     "queries": many_queries.Setup(counts=(1, 20), rows=ROWS, rounds=1, warmups=0, checked=2, batches=4, batch_rows=200),
+    "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, rounds=1, checked=6),
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
 }
@@ -91,6 +93,25 @@ def test_more_queries_over_the_same_rows_are_checked_and_their_code_is_watched(s
     ]  # fmt: skip
     assert all(len(one["per_batch"]) == 4 and one["per_batch"][0] > 0 for one in raw["outcome"]["compiled"])
     assert "parsing" in page
+
+
+def test_churn_is_checked_from_each_join_to_each_leave(spark: SparkSession, tmp_path: Path) -> None:
+    raw, page = run_tiny("churn", spark, tmp_path)
+    claims = {claim["text"]: claim["holds"] for claim in raw["claims"]}
+    assert claims["every change is made during the run"]
+    assert claims["a change is in effect within one micro-batch"]
+    assert raw["outcome"]["queries_compared"] == 10
+    assert raw["outcome"]["rows_compared"] > 40
+    assert max(raw["outcome"]["churning"][0]["queries"]) > 4
+    assert "without churn" in page
+
+
+def test_visitors_leave_before_the_end_and_no_change_is_forgotten() -> None:
+    all_visits = visits(20, batches=12, stay=3)
+    asked = schedule(all_visits, 12)
+    assert [len(asked), sum(map(len, asked)), len(asked[-1])] == [12, 40, 0]
+    assert {visit.leaves - visit.joins for visit in all_visits} == {3}
+    assert len({visit.query for visit in all_visits}) == 20
 
 
 def test_long_windows_are_checked_when_full_and_after_the_last_slide(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,0 +1,95 @@
+"""The page of churn: throughput with and without it, when changes were in effect, and what was compared.
+
+In: a `ChurnOutcome`. Out: a `Report`. Convention: claims are those of Done-when 4 of issue 3; a run's time is from its start to the end
+of its last batch.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from benchmarks.churn import ChurnOutcome, Run
+from benchmarks.report import Claim, Report, seconds, table, whole
+
+#: How much of the throughput without churn may be lost.
+ALLOWED_LOSS = 0.10
+
+
+def report(outcome: ChurnOutcome) -> Report:
+    setup = outcome.setup
+    return Report(
+        name="churn",
+        title=f"Churn: {setup.changes:,} joins and leaves over {setup.queries} standing queries",
+        claims=[throughput_claim(outcome), *change_claims(outcome), answers_claim(outcome)],
+        body=[method(outcome), "## Runs", runs_table(outcome)],
+        raw=raw(outcome),
+    )
+
+
+def rate(outcome: ChurnOutcome, runs: Sequence[Run]) -> float:
+    """Rows per second, by the median run."""
+    return outcome.setup.rows / statistics.median(run.seconds for run in runs)
+
+
+def throughput_claim(outcome: ChurnOutcome) -> Claim:
+    steady, churning = rate(outcome, outcome.steady), rate(outcome, outcome.churning)
+    figures = f"{whole(churning)} against {whole(steady)} rows/s, {1 - churning / steady:+.1%}"
+    return Claim(f"throughput is within {ALLOWED_LOSS:.0%} of the run without churn", churning >= (1 - ALLOWED_LOSS) * steady, figures)
+
+
+def change_claims(outcome: ChurnOutcome) -> list[Claim]:
+    wanted = 2 * (outcome.setup.changes // 2)
+    made = [run.in_effect for run in outcome.churning]
+    waited = [wait for run in outcome.churning for wait in run.waited()]
+    asked = [one.seconds for run in outcome.churning for one in run.applied]
+    return [
+        Claim("every change is made during the run", min(made) == wanted, f"{whole(min(made))} of {whole(wanted)}"),
+        Claim(
+            "a change is in effect within one micro-batch",
+            max(waited) == 0,
+            f"from the batch after the one in hand: {sum(1 for wait in waited if wait == 0):,} of {len(waited):,}; "
+            f"asking took {statistics.median(asked) * 1000:.0f} ms, the batch in hand included, {max(asked) * 1000:.0f} ms at the most",
+        ),
+    ]
+
+
+def answers_claim(outcome: ChurnOutcome) -> Claim:
+    figures = f"{whole(outcome.rows_compared)} windows of {outcome.queries_compared} queries compared with plain Spark"
+    return Claim("answers are those of each query alone, from its join to its leave", outcome.rows_compared > 0, figures)
+
+
+def method(outcome: ChurnOutcome) -> str:
+    setup = outcome.setup
+    return (
+        f"A streaming job on a checkpoint over {setup.rows:,} trades in {setup.batches} files, one a micro-batch, joined with two tables. "
+        f"{setup.queries} queries of workload C regular are there from the start. With churn, {setup.changes // 2} visitors join by "
+        f"`engine.add` and leave by `engine.drop` {setup.stay} batches later, each with a window (RANGE 60 to 120 s, SLIDE 30 to 60 s) and "
+        f"a predicate of its own, {setup.changes / setup.batches:.1f} changes a batch. Runs with and without churn take turns, "
+        f"{setup.rounds} each, after one of either to warm up and to check the answers."
+    )
+
+
+def runs_table(outcome: ChurnOutcome) -> str:
+    rows = []
+    for name, runs in (("without churn", outcome.steady), ("with churn", outcome.churning)):
+        for number, run in enumerate(runs):
+            speed = whole(outcome.setup.rows / run.seconds)
+            rows.append([name, str(number + 1), seconds(run.seconds), speed, str(max(run.queries)), str(run.in_effect)])
+    return table(["", "round", "time", "rows/s", "queries at the most", "changes"], rows)
+
+
+def raw(outcome: ChurnOutcome) -> dict[str, Any]:
+    return {
+        "setup": asdict(outcome.setup),
+        "rows_compared": outcome.rows_compared,
+        "queries_compared": outcome.queries_compared,
+        **{name: list(map(raw_run, runs)) for name, runs in (("steady", outcome.steady), ("churning", outcome.churning))},
+    }
+
+
+def raw_run(run: Run) -> dict[str, Any]:
+    kept = {"seconds": run.seconds, "ended": run.ended, "queries": run.queries, "in_effect": run.in_effect}
+    return kept | {"waited": run.waited(), "asked": [one.seconds for one in run.applied]}

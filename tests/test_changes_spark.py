@@ -140,6 +140,22 @@ def test_queries_added_by_command_survive_a_restart_and_an_edited_pipeline_is_a_
     assert ends(rows_of(out, "fresh")) == [60, 70, 80, 90]
 
 
+def test_a_query_of_the_pipeline_that_a_command_dropped_stays_away_after_a_restart(
+    spark: SparkSession, clicks: Clicks, stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path
+) -> None:
+    engine, steps = stepping()
+    steps.feed(1, 22)
+    engine.drop("total")
+    engine.replace(BIG, name="by_user")
+    steps.job.stop()
+    again, steps = stepping(engine_over(spark, clicks, slack="0 seconds"))
+    assert [(row["name"], row["origin"]) for row in again.listed()] == [("by_user", "command")]
+    steps.feed(31, 45)
+    steps.job.stop(final=True)
+    assert ends(rows_of(tmp_path / "out", "total")) == [10, 20]
+    assert [row["c"] for row in rows_of(tmp_path / "out", "by_user") if "c" in row] == [2, 1]
+
+
 def engine_text(clicks: Clicks) -> str:
     from test_streaming import PIPELINE
 

@@ -182,7 +182,8 @@ def rolled_up(parts: Sequence[Division], load: Load) -> list[Division]:
             done.append(coarse)
         else:
             kept[finer] = both(kept[finer], coarse)
-    return done
+    place = {query: at for at, part in enumerate(parts) for query in part.queries}
+    return sorted(done, key=lambda part: min(place[query] for query in part.queries))
 
 
 def both(fine: Division, coarse: Division) -> Division:

@@ -10,10 +10,11 @@ a query that comes or goes seldom changes the code that finds the position.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from muntin.expression.tree import Call, Expression, Literal
@@ -109,12 +110,29 @@ def is_plain(literal: Literal) -> bool:
     return literal.value is not None and literal.value == literal.value
 
 
+def around(value: Any) -> tuple[Cut, Cut]:
+    """The cuts below and above a value. The cut above a whole number is the one below the next."""
+    return Cut(value, Side.BELOW), Cut(value + 1, Side.BELOW) if isinstance(value, int) else Cut(value, Side.ABOVE)
+
+
 def exactly(value: Any) -> Stretch:
-    return Stretch(Cut(value, Side.BELOW), Cut(value, Side.ABOVE))
+    if isinstance(value, bool):  # one cut tells FALSE from TRUE
+        between = Cut(True, Side.BELOW)
+        return Stretch(between, None) if value else Stretch(None, between)
+    return Stretch(*around(value))
+
+
+_TRUE_OF_BOOLEANS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": lt, "<=": le, ">": gt, ">=": ge, "=": eq, "<=>": eq, "<>": ne,
+}  # fmt: skip
 
 
 def compared(operator: str, expression: Expression, value: Any) -> Test:
-    below, above = Cut(value, Side.BELOW), Cut(value, Side.ABOVE)
+    null = Truth.FALSE if operator == "<=>" else Truth.NULL
+    if isinstance(value, bool):
+        holds = _TRUE_OF_BOOLEANS[operator]
+        return Test(expression, tuple(exactly(one) for one in (False, True) if holds(one, value)), null)
+    below, above = around(value)
     stretches = {
         "<": (Stretch(None, below),),
         "<=": (Stretch(None, above),),
@@ -124,7 +142,7 @@ def compared(operator: str, expression: Expression, value: Any) -> Test:
         "<=>": (Stretch(below, above),),
         "<>": (Stretch(None, below), Stretch(above, None)),
     }[operator]
-    return Test(expression, stretches, null=Truth.FALSE if operator == "<=>" else Truth.NULL)
+    return Test(expression, stretches, null)
 
 
 def tests_of(predicate: Predicate) -> Iterable[Test]:

@@ -50,6 +50,9 @@ from muntin.spark.tables import Tables, definition_of
 from muntin.spark.versions import Versions
 from muntin.timeline import Duration
 
+#: What a checkpoint holds besides its streams.
+RESERVED = {"registry", "control", "pipeline"}
+
 
 class Engine:
     """Many window queries over streams, evaluated together.
@@ -243,7 +246,7 @@ class Engine:
 
     def _serve(self, desk: Desk | None) -> None:
         if desk and self._running:
-            serve(desk, self, self._running.position)
+            serve(desk, self, lambda: self._running.effect if self._running else "")
 
     def _ended(self) -> None:
         self._running = None
@@ -279,6 +282,8 @@ class Engine:
     def _checkpoint(self, name: str, directory: Path | str | None, undo: ExitStack) -> Checkpoint | None:
         if directory is None:
             return None
+        if name in RESERVED:
+            raise Refusal("a checkpoint has a directory for each stream", values=f"a stream called {name}", way_out="give it another name")
         held = Checkpoint(Path(directory) / name, self._fingerprint(name))
         undo.callback(held.close)
         return held

@@ -5,7 +5,8 @@ expressions have for them: `cp` of the join `close` is the column `close.cp`.
 Convention: an inner join as in SQL: duplicate keys multiply rows, NULL matches nothing; NaN matches NaN, as Spark's `=` has it. A pair
 that fails on a row (a cast, a division by zero) matches nothing there and stops no query. It is done as an outer join that says which
 rows matched, so that the same pass still counts the rows of the batch, each once: matches of a key are numbered, and the first one, or
-its absence, stands for the row. Tables are broadcast: each is small enough to be held by every executor.
+its absence, stands for the row. Tables are broadcast: each is small enough to be held by every executor. Tables that are joined on the
+same expressions of the stream are joined with each other first, once per version, so that a row is looked up once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from muntin.expression.tree import Expression
 from muntin.query.model import Join
 from muntin.spark.rows import Rows, resolve, row_column
 from muntin.spark.tables import Tables
@@ -35,21 +37,52 @@ def match_number(join: Join) -> Column:
 def numbered(table: DataFrame, join: Join) -> DataFrame:
     """A table under the names that expressions use, its rows numbered within each key."""
     renamed = table.select(*(resolve(column).alias(f"{join.name}.{column}") for column in table.columns))
-    keys = [row_column(right).value for _, right in join.on]
-    number = F.row_number().over(Window.partitionBy(*keys).orderBy(F.lit(0)))
+    number = F.row_number().over(Window.partitionBy(*_rights(join)).orderBy(F.lit(0)))
     return renamed.withColumn(match_name(join), number)
 
 
-def outer_joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[Join], DataFrame]) -> DataFrame:
-    """`frame` with the columns of one numbered table after the other."""
+def bundles(joins: Sequence[Join]) -> list[tuple[Join, ...]]:
+    """Joins by what of the stream they are on: those on the same are one look-up, in tables that were joined with each other before."""
+    together: dict[tuple[Expression, ...], list[Join]] = {}
     for join in joins:
-        frame = frame.join(F.broadcast(table(join)), on=_equal(join), how="left")
+        together.setdefault(tuple(left for left, _ in join.on), []).append(join)
+    return [tuple(members) for members in together.values()]
+
+
+def bundled(members: Sequence[Join], table: Callable[[str], DataFrame]) -> DataFrame:
+    """The numbered tables of a bundle side by side, with the key they have in common."""
+    first, *others = members
+    frame = numbered(table(first.table), first).withColumns(dict(zip(key_names(first), _rights(first), strict=True)))
+    for join in others:
+        pairs = [(name, f"{name} other") for name in key_names(first)]
+        right = numbered(table(join.table), join).withColumns({other: key for (_, other), key in zip(pairs, _rights(join), strict=True)})
+        frame = frame.join(right, on=reduce(and_, [resolve(name) == resolve(other) for name, other in pairs]), how="full")
+        frame = frame.withColumns({name: F.coalesce(resolve(name), resolve(other)) for name, other in pairs})
+        frame = frame.drop(*(other for _, other in pairs))
+    return frame
+
+
+def key_names(join: Join) -> list[str]:
+    return [f"_muntin_key {join.name} {at}" for at in range(len(join.on))]
+
+
+def _rights(join: Join) -> list[Column]:
+    return [row_column(right).value for _, right in join.on]
+
+
+def outer_joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[Sequence[Join]], DataFrame]) -> DataFrame:
+    """`frame` with the columns of one bundle of tables after the other."""
+    for members in bundles(joins):
+        first = members[0]
+        keys = zip(first.on, key_names(first), strict=True)
+        on = reduce(and_, [row_column(left).value == resolve(name) for (left, _), name in keys])
+        frame = frame.join(F.broadcast(table(members)), on=on, how="left").drop(*key_names(first))
     return frame
 
 
 def joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[str], DataFrame]) -> DataFrame:
     """The inner join; `table` gives the rows of a table by its name in lower case."""
-    both = outer_joined(frame, joins, lambda join: numbered(table(join.table), join)).where(matched(joins))
+    both = outer_joined(frame, joins, lambda members: bundled(members, table)).where(matched(joins))
     return both.drop(*(match_name(join) for join in joins))
 
 
@@ -57,32 +90,28 @@ def matched(joins: Sequence[Join]) -> Column:
     return reduce(and_, [match_number(join).isNotNull() for join in joins], F.lit(True))
 
 
-def _equal(join: Join) -> Column:
-    pairs = [(row_column(left).value, row_column(right).value) for left, right in join.on]
-    return reduce(and_, [left == right for left, right in pairs])
-
-
 class Joiner:
-    """Joins rows with tables of the versions that a batch is pinned to; numbered tables are kept while their version is used."""
+    """Joins rows with tables of the versions that a batch is pinned to; bundles are kept in memory while their versions are used."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._kept: dict[Join, tuple[str, DataFrame]] = {}
+        self._kept: dict[tuple[Join, ...], tuple[list[str], DataFrame]] = {}
 
     def rows(self, rows: Rows, joins: Sequence[Join], versions: Mapping[str, str]) -> Rows:
         if not joins:
             return rows
-        frame = outer_joined(rows.frame, joins, lambda join: self._numbered(join, versions[join.table]))
+        frame = outer_joined(rows.frame, joins, lambda members: self._bundled(tuple(members), versions))
         first = reduce(and_, [F.coalesce(match_number(join) == F.lit(1), F.lit(True)) for join in joins])
         return replace(rows, frame=frame, matched=matched(joins), first=first)
 
-    def _numbered(self, join: Join, version: str) -> DataFrame:
-        held, frame = self._kept.get(join, ("", None))
-        if frame is None or held != version:
+    def _bundled(self, members: tuple[Join, ...], versions: Mapping[str, str]) -> DataFrame:
+        wanted = [versions[join.table] for join in members]
+        held, frame = self._kept.get(members, ([], None))
+        if frame is None or held != wanted:
             if frame is not None:
                 frame.unpersist()
-            frame = numbered(self.tables.frame(join.table, version), join).persist()
-            self._kept[join] = version, frame
+            frame = bundled(members, lambda name: self.tables.frame(name, versions[name])).coalesce(1).persist()
+            self._kept[members] = wanted, frame
         return frame
 
     def release(self) -> None:

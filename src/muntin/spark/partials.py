@@ -2,8 +2,8 @@
 
 In: the rows of a batch. Out: `Partials` per grouping, and what the batch says about itself: rows, greatest time, dead letters.
 Convention: rows never reach Python. A row whose time is NULL, unparsable or too far ahead has no slice: it is counted, and written out
-by a second, rare pass. Several groupings are one aggregation over a few copies of each row, one for each grouping, so that the source
-is read once and searched once. Columns are built once: each costs round trips to the JVM.
+by a second, rare pass. Several groupings are the grouping sets of one aggregation, so that the source is read once and searched once.
+Columns are built once: each costs round trips to the JVM.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -23,13 +22,13 @@ from muntin.plan.divide import Sharing
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.cells import CellSearch
-from muntin.spark.columns import Compiled, spark_type
+from muntin.spark.columns import Compiled
 from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
-_AT, _COPY, _GOOD, _KEYS = "_muntin_at", "_muntin_copy", "_muntin_good", "_muntin_keys"
+_GOOD, _SET = "_muntin_good", "_muntin_set"
 _ROWS, _DEAD, _LAST = "_muntin_rows", "_muntin_dead", "_muntin_last"
 
 
@@ -62,10 +61,6 @@ class Pass:
         """Every group column that some grouping has."""
         return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
 
-    @property
-    def by_cell(self) -> bool:
-        return any(grouping.by_cell for grouping in self.groupings)
-
     @cached_property
     def aggregates(self) -> list[Column]:
         return [
@@ -75,25 +70,48 @@ class Pass:
         ]
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
-        """The copy, the instant and the keys of each shard, what it says of the batch, then the partial columns."""
+        """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
         frame = self.cells.positions(rows.frame.withColumn(_GOOD, rows.good(micros)))
-        copies = [self._copy(number, micros, span, rows) for number in range(len(self.groupings))]
-        keys = F.explode(F.array(*copies)) if len(copies) > 1 else copies[0]
-        names = [_COPY, _AT, *(["cell"] if self.by_cell else []), *(f"k{at}" for at in range(len(self.expressions)))]
-        grouped = frame.withColumn(_KEYS, keys).groupBy(*(F.col(f"{_KEYS}.{name}").alias(name) for name in names))
-        return grouped.agg(*self._facts(rows, micros), *self.aggregates)
+        frame = frame.withColumns(self._keys(micros, span, rows))
+        aggregates = [*self._facts(rows, micros), *self.aggregates]
+        if len(self.groupings) == 1:
+            return frame.groupBy(*self.sets[0]).agg(*aggregates)
+        return frame.groupingSets([[F.col(name) for name in names] for names in self.sets], *map(F.col, self.names)).agg(
+            F.grouping_id().alias(_SET), *aggregates
+        )
 
-    def _copy(self, number: int, micros: Column, span: Interval | None, rows: Rows) -> Column:
-        """What one grouping groups a row by; NULL for rows without a slice, which must not make groups of their own."""
-        grouping, used = self.groupings[number], F.col(_GOOD) & rows.matched
-        parts = {_COPY: F.lit(number), _AT: F.when(used, self.slice_keys[number].column(micros, span))}
-        if self.by_cell:
-            parts["cell"] = F.when(used, self.cells.cell(grouping.axes)) if grouping.by_cell else F.lit(None).cast("bigint")
-        for at, key in enumerate(self.expressions):
-            value = row_column(key).value if key in grouping.keys else F.lit(None)
-            parts[f"k{at}"] = F.when(used, value).cast(spark_type(key.type))
-        return F.struct(*(part.alias(name) for name, part in parts.items()))
+    @cached_property
+    def sets(self) -> list[list[str]]:
+        """For each grouping the names of the columns it groups by: the instant, the cell and the group columns."""
+        return [
+            [
+                f"_muntin_at{number}",
+                *([f"_muntin_cell{number}"] if grouping.by_cell else []),
+                *(f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys),
+            ]
+            for number, grouping in enumerate(self.groupings)
+        ]
+
+    @cached_property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for names in self.sets for name in names))
+
+    def set_number(self, number: int) -> int:
+        """What Spark calls a set: a bit for each column that is not in it, the last one least significant."""
+        return sum(1 << at for at, name in enumerate(reversed(self.names)) if name not in self.sets[number])
+
+    def _keys(self, micros: Column, span: Interval | None, rows: Rows) -> dict[str, Column]:
+        """What groupings group by; NULL for rows without a slice, which must not make groups of their own."""
+        used = F.col(_GOOD) & rows.matched
+        instants = {f"_muntin_at{number}": key.column(micros, span) for number, key in enumerate(self.slice_keys)}
+        return {name: F.when(used, key) for name, key in (instants | self._lasting_keys).items()}
+
+    @cached_property
+    def _lasting_keys(self) -> dict[str, Column]:
+        """The keys that are the same for every batch."""
+        cells = {f"_muntin_cell{number}": self.cells.cell(one.axes) for number, one in enumerate(self.groupings) if one.by_cell}
+        return cells | {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:
@@ -106,27 +124,28 @@ class Pass:
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
-        copy = integers(table[_COPY], null=0)
-        first = table.filter(pa.array(copy == 0)) if len(self.groupings) > 1 else table
-        last = int(integers(first[_LAST], null=BEGINNING).max(initial=BEGINNING))
-        facts = BatchFacts(int(integers(first[_ROWS], null=0).sum()), last, int(integers(first[_DEAD], null=0).sum()))
-        sliced = np.asarray(table[_AT].is_valid().combine_chunks().to_numpy(zero_copy_only=False), dtype=bool)
-        kept = [table.filter(pa.array(sliced & (copy == number))) for number in range(len(self.groupings))]
-        return [self.decoded(part, grouping) for part, grouping in zip(kept, self.groupings, strict=True)], facts
+        parts = [table] if len(self.groupings) == 1 else [self._of_set(table, number) for number in range(len(self.groupings))]
+        last = int(integers(parts[0][_LAST], null=BEGINNING).max(initial=BEGINNING))
+        facts = BatchFacts(int(integers(parts[0][_ROWS], null=0).sum()), last, int(integers(parts[0][_DEAD], null=0).sum()))
+        return [self.decoded(part, number) for number, part in enumerate(parts)], facts
 
-    def decoded(self, table: pa.Table, grouping: Grouping) -> Partials:
-        """What Spark returned, as partials."""
+    def _of_set(self, table: pa.Table, number: int) -> pa.Table:
+        return table.filter(pa.array(integers(table[_SET], null=0) == self.set_number(number)))
+
+    def decoded(self, table: pa.Table, number: int) -> Partials:
+        """What Spark returned for a grouping, as partials, without the rows that have no slice."""
+        at, *names = self.sets[number]
+        table = table if table[at].null_count == 0 else table.filter(table[at].is_valid())
         states = tuple(
-            column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(at))))
-            for at, column in enumerate(grouping.columns)
+            column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
+            for place, column in enumerate(self.groupings[number].columns)
         )
-        names = [*(["cell"] if grouping.by_cell else []), *(f"k{self.expressions.index(key)}" for key in grouping.keys)]
-        return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+        return Partials(integers(table[at], null=0), tuple(table[name].combine_chunks() for name in names), states)
 
 
 def prefix(column: int) -> str:
     """How the names of a partial column's Spark columns begin."""
-    return f"p{column}_"
+    return f"_muntin_p{column}_"
 
 
 def partial_columns(column: PartialColumn) -> tuple[Column, ...]:

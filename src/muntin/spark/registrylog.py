@@ -54,6 +54,18 @@ class RegistryLog:
         self.directory = directory
         self._read: Version | None = None  # the version last read or written: versions are mostly asked for in order
 
+    def pipeline(self) -> tuple[Registered, ...]:
+        """The queries of the pipeline that was started last."""
+        path = self._pipeline
+        return tuple(_registered(one) for one in durable.read(path)[0]["queries"]) if path.exists() else ()
+
+    def write_pipeline(self, queries: Sequence[Registered]) -> None:
+        durable.write(self._pipeline, {"queries": [_plain(one) for one in queries]})
+
+    @property
+    def _pipeline(self) -> Path:
+        return self.directory.with_name("pipeline")
+
     def newest(self) -> int | None:
         versions = self._versions()
         return versions[-1] if versions else None

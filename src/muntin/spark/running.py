@@ -70,6 +70,7 @@ class RunningJob:
         self.jobs = jobs
         self.queries = queries
         self.sinks = sinks
+        self.effect = ""  #: from when on the latest change is in effect
         self._on_glance, self._on_end = on_glance, on_end
         self._closed = False
 
@@ -89,11 +90,8 @@ class RunningJob:
             put()
             for job in self.jobs.values():
                 job.version = registry.version
-
-    def position(self) -> str:
-        """From when on the newest version is in effect."""
-        batches = ", ".join(f"batch {job.last.next_batch().batch} of {name}" for name, job in self.jobs.items())
-        return f"in effect from {batches} on (version {next(iter(self.jobs.values())).version})"
+            batches = ", ".join(f"batch {job.last.next_batch().batch} of {name}" for name, job in self.jobs.items())
+            self.effect = f"in effect from {batches} on (version {registry.version})"
 
     @property
     def active(self) -> bool:

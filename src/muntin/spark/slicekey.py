@@ -25,8 +25,8 @@ MOST_BY_FORMULA = 16
 DENSE = 0.5
 #: Without groups, ticks of this length are so few that merging them costs less than finding the slice of every row.
 COARSE = SECOND // 10
-#: Ticks a ring holds at the most.
-RING_TICKS = 200_000
+#: Ticks a ring holds at the most, and the shortest ring: its length is a power of two, so that it seldom changes the code.
+RING_TICKS, SMALLEST_RING = 200_000, 1024
 
 
 class KeyKind(Enum):
@@ -70,10 +70,11 @@ class SliceKey:
         tick = self.slices.tick
         first = tick.floor(span.start)
         ticks = np.arange(first, min(span.end, first + RING_TICKS * tick.period), tick.period, dtype=np.int64)
-        place = (ticks - tick.phase) // tick.period % RING_TICKS
-        held, starts = np.full(RING_TICKS, np.iinfo(np.int64).min), np.zeros(RING_TICKS, dtype=np.int64)
+        length = max(SMALLEST_RING, 1 << len(ticks).bit_length())
+        place = (ticks - tick.phase) // tick.period % length
+        held, starts = np.full(length, np.iinfo(np.int64).min), np.zeros(length, dtype=np.int64)
         held[place], starts[place] = ticks, self.slices.slice_starts(ticks)
-        index = F.pmod(((at - F.lit(tick.phase)) / F.lit(tick.period)).cast("bigint"), F.lit(RING_TICKS)).cast("int")
+        index = F.pmod(((at - F.lit(tick.phase)) / F.lit(tick.period)).cast("bigint"), F.lit(length)).cast("int")
         return F.when(F.get(long_array(held), index) == at, F.get(long_array(starts), index)).otherwise(at)
 
 

@@ -1,8 +1,8 @@
 """The registry as it changes: every version that a batch may be pinned to, in memory and, with a checkpoint, on disk.
 
 In: registries, one after the other, and who brought their queries. Out: the newest one, and the queries of any version.
-Convention: a pipeline that is started on an old checkpoint is applied as a difference: what the old pipeline brought and the new one
-has not is dropped, what a command brought stays.
+Convention: a pipeline that is started on an old checkpoint is applied as the difference to the one that was started before: what that
+one brought and the new one has not is dropped, what a command brought or dropped stays so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ class Versions:
         self._known: dict[int, Registry] = {}
         self._read: dict[Registered, Query] = {}
         self._log: RegistryLog | None = None
+        self._brought: list[Registered] = []
 
     def put(self, registry: Registry, origin: Origin) -> None:
         """The next version; its new queries are of this origin."""
@@ -46,16 +47,22 @@ class Versions:
     def merge(self, log: RegistryLog) -> None:
         """Take the versions of a checkpoint as one's own past. Nothing is written before `save`."""
         newest = log.newest()
+        self._brought = [one for one in self._registered(self.registry) if one.origin is Origin.PIPELINE]
         if newest is None:
             self.registry = Registry(1, self.registry.queries)
             return
         stored = log.at(newest)
-        queries, origins = self._difference(stored)
+        queries, origins = self._difference(stored, self._unedited(log))
         same = [one.name for one in stored] == [query.name for query in queries] and all(
             self._query(one) is query and origins[one.name] is one.origin for one, query in zip(stored, queries, strict=True)
         )
         self.origins = origins
         self.registry = Registry(newest if same else newest + 1, queries)
+
+    def _unedited(self, log: RegistryLog) -> set[str]:
+        """Names of queries that the pipeline of the run before had too, and that mean the same now."""
+        before = {one.name: self._query(one) for one in log.pipeline()}
+        return {query.name for query in self.registry.queries if before.get(query.name) == query}
 
     def save(self, log: RegistryLog) -> None:
         """From now on versions are durable; the newest one is, if it was not yet."""
@@ -63,6 +70,7 @@ class Versions:
         self._known = {self.registry.version: self.registry}
         if log.newest() != self.registry.version:
             log.append(self.registry.version, self._registered(self.registry))
+        log.write_pipeline(self._brought)
 
     def close(self) -> None:
         self._log = None
@@ -73,8 +81,8 @@ class Versions:
             self._log.forget_before(version)
         self._known = {number: registry for number, registry in self._known.items() if number >= version}
 
-    def _difference(self, stored: tuple[Registered, ...]) -> tuple[tuple[Query, ...], dict[str, Origin]]:
-        """Stored queries in their order, as far as they stay; then those that are new."""
+    def _difference(self, stored: tuple[Registered, ...], unedited: set[str]) -> tuple[tuple[Query, ...], dict[str, Origin]]:
+        """Stored queries in their order, as far as they stay; then those that are new. What was not edited stays as commands left it."""
         wanted = {query.name.lower(): query for query in self.registry.queries}
         queries: list[Query] = []
         origins = dict(self.origins)
@@ -83,11 +91,12 @@ class Versions:
             if query is None and one.origin is Origin.PIPELINE:
                 continue
             kept = self._query(one)
-            if query is not None and query != kept:
+            if query is not None and query != kept and query.name not in unedited:
                 self._check_replaces(one, query)
                 kept = query
             queries.append(kept)
-            origins[kept.name] = one.origin if query is None else origins[query.name]
+            origins[kept.name] = one.origin if query is None or query.name in unedited else origins[query.name]
+        wanted = {name: query for name, query in wanted.items() if query.name not in unedited}
         names = {query.name for query in (*queries, *wanted.values())}
         return (*queries, *wanted.values()), {name: origin for name, origin in origins.items() if name in names}
 

@@ -1,13 +1,18 @@
 """`explain`: the shared plan in words and numbers, for somebody who has not read the papers.
 
-In: a stream and its shared plan. Out: text of at most a screen for a dozen queries: what is cut, what is stored, who uses it, what
-sharing saves. Convention: numbers come from `cost` and are per second of stream time.
+In: a stream, its shared plan, and the load it was chosen for. Out: text of at most a screen for a dozen queries: what is cut, what is
+stored, who uses it, why it was chosen, what sharing saves. Convention: slices are per minute of stream time, costs are milliseconds per
+batch as `divide` estimates them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muntin.plan.cost import least_rate_to_share, shared_cost, slices_per_second, unshared_cost
-from muntin.plan.shared import Grouping, QueryPlan, SharedPlan
+from muntin.plan.divide import FIRST_LOAD, Load, Sharing, choices
+from muntin.plan.family import Family
+from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TimeWindow
@@ -17,33 +22,63 @@ from muntin.timeline import Duration
 MOST_NAMES = 4
 
 
-def explain(stream: StreamDefinition, plan: SharedPlan) -> str:
+def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD) -> str:
+    queries, groupings = counted(len(plan.queries), "query"), counted(len(plan.groupings), "grouping")
+    known = "guessed, before any batch" if load is FIRST_LOAD else "observed in the latest batch"
+    kind = f"{plan.slicing.value} slices; sharing {plan.sharing.value}, for {load.rows:,} rows a batch ({known})"
     lines = [
-        f"stream {stream.name}: {counted(len(plan.queries), 'query')} in {counted(len(plan.groupings), 'grouping')}",
-        f"  time {stream.time}, slack {stream.slack}; {plan.sharing.value} slices, {plan.slicing.value}",
+        f"stream {stream.name}: {queries} in {groupings}, the source read once",
+        f"  time {stream.time}, slack {stream.slack}; {kind}",
     ]
     for number, grouping in enumerate(plan.groupings):
-        lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number))]
+        lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing, load)]
     return "\n".join(lines)
 
 
-def explain_grouping(number: int, grouping: Grouping, plans: tuple[QueryPlan, ...]) -> list[str]:
-    by = ", ".join(map(str, grouping.keys)) or "nothing"
-    lines = [f"grouping {number + 1}: by {by}, for {names([plan.query.name for plan in plans])}"]
+def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
+    lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
-    if grouping.axes:
+    lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
+    coarser: dict[Family, list[str]] = {}
+    for plan in plans:
+        if plan.family != grouping.family:
+            coarser.setdefault(plan.family, []).append(plan.query.name)
+    lines += [f"  rolled up from the same partials: {family}, for {names(members)}" for family, members in coarser.items()]
+    return lines + [f"  {line}" for line in explain_columns(grouping, plans)]
+
+
+def explain_predicates(grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
+    """How predicates are told apart, and what the other ways would cost."""
+    distinct = len({plan.query.where for plan in plans} - {None})
+    if not distinct:
+        return []
+    count = counted(distinct, "predicate")
+    if grouping.by_cell:
         told = ", ".join(map(str, grouping.axes[:MOST_NAMES]))
         rest = f" and {len(grouping.axes) - MOST_NAMES} more" if len(grouping.axes) > MOST_NAMES else ""
-        lines.append(f"  predicates told apart by cells, one search a row for each of: {told}{rest}")
-    users: dict[int, list[str]] = {}
+        lines = [f"{count}: a row is searched once on each of {told}{rest}; the predicates are evaluated per cell, not per row"]
+    else:
+        lines = [f"{count}: each evaluated on every row, with partial columns of its own"]
+    if sharing is not Sharing.AUTOMATIC:
+        return [*lines, f"why: the strategy {sharing.value} was asked for"]
+    ways = choices([plan.query for plan in plans if plan.family == grouping.family], load)
+    return [*lines, "why: " + ", ".join(f"{way.name} {way.nanoseconds / 1e6:.3g} ms" for way in ways) + " a batch for these queries"]
+
+
+def explain_columns(grouping: Grouping, plans: Sequence[QueryPlan]) -> list[str]:
+    """Partial columns by who uses them."""
+    users: dict[PartialColumn, list[str]] = {column: [] for column in grouping.columns}
     for plan in plans:
-        for used in {grouping.source(column, plan.query.where) for column in plan.columns} - {None}:
-            users.setdefault(used or 0, []).append(plan.query.name)
-    width = max(len(str(column)) for column in grouping.columns)
-    lines.append("  partial columns, stored once each:")
-    for at, column in enumerate(grouping.columns):
-        everybody = len(users[at]) == len(plans) > 1
-        lines.append(f"    {column!s:<{width}}  used by {'all' if everybody else names(users[at])}")
+        for used in {grouping.source(column, plan.query.where) for column in plan.columns}:
+            if used is not None:
+                users[grouping.columns[used]].append(plan.query.name)
+    together: dict[tuple[str, ...], list[str]] = {}
+    for column, used_by in users.items():
+        together.setdefault(tuple(used_by), []).append(str(column))
+    lines = ["partial columns, stored once each:"]
+    for everyone, columns in together.items():
+        used_by_all = len(everyone) == len(plans) > 1
+        lines.append(f"  {names(columns, ' · ')}  used by {'all' if used_by_all else names(everyone)}")
     return lines
 
 
@@ -57,8 +92,10 @@ def explain_slices(grouping: Grouping, windows: list[TimeWindow]) -> list[str]:
     if len(windows) == 1:
         return [*lines, f"cost: each row once, {shared.final * 60:.4g} combines a minute"]
     pays = least_rate_to_share(windows, slices=rate)
-    lines.append(f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute by the paper's count")
-    lines.append(f"cost unshared: each row {len(windows)} times, {alone.final * 60:.4g} a minute; sharing pays from {pays:.3g} rows/s")
+    lines.append(
+        f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute; unshared: each row {len(windows)} times,"
+        f" {alone.final * 60:.4g} a minute; sharing pays from {pays:.3g} rows/s"
+    )
     return lines
 
 
@@ -67,7 +104,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def names(all_names: list[str]) -> str:
-    shown = ", ".join(all_names[:MOST_NAMES])
+def names(all_names: Sequence[str], separator: str = ", ") -> str:
+    shown = separator.join(all_names[:MOST_NAMES])
     rest = len(all_names) - MOST_NAMES
     return f"{shown} and {rest} more" if rest > 0 else shown

@@ -188,7 +188,8 @@ class Axis:
 
     def __str__(self) -> str:
         opaque = self.expression.type == BOOLEAN and len(self.cuts) <= 1
-        return f"{self.expression}" if opaque else f"{self.expression} cut by {len({cut.value for cut in self.cuts})} constants"
+        constants = len({cut.value for cut in self.cuts})
+        return f"{self.expression}" if opaque else f"{self.expression} cut by {constants} constant{'s' if constants != 1 else ''}"
 
 
 def axes_of(predicates: Iterable[Predicate]) -> tuple[Axis, ...]:

@@ -182,7 +182,12 @@ class Engine:
 
     def explain(self) -> str:
         """The shared plan of every stream, for people."""
-        return "\n\n".join(explain(self.streams[name], self.plan(name)) for name in self._used_streams())
+        texts = []
+        for name in self._used_streams():
+            job = self._running.jobs.get(name) if self._running else None
+            plan, load = (job.plan, job.load) if job else (self.plan(name), self._loads.get(name, FIRST_LOAD))
+            texts.append(explain(self.streams[name], plan, load))
+        return "\n\n".join(texts)
 
     # -- running it -------------------------------------------------------------------------------------------------------------
 

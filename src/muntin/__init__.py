@@ -3,10 +3,11 @@
 The path of the data, and the module that is each step of it:
 
     SQL text      query.text → query.check → query.registry     typed queries
-    plan          plan.slices, plan.shared, plan.explain         which slices, which partial columns, who uses what
-    rows          spark.sources → spark.partials                 one Spark aggregation per grouping and micro-batch, in the JVM
+    plan          plan.slices, plan.fragments, plan.divide, plan.shared   which slices and cells, which partial columns, who uses what
+    rows          spark.sources → spark.joining → spark.partials  one Spark aggregation per micro-batch, in the JVM
     partials      spark.slicelog                                 durable, one entry per batch: the only state there is
-    windows       windows.assembly                               slices combined into results when a punctuation closes them
+    states        windows.folding → windows.store                partials by slice, predicate and group
+    windows       windows.assembly, windows.closing              slices combined into results when a punctuation closes them
     results       spark.sinks                                    files, memory, console, callback
 
 `semantics` defines what a window is, `reference` evaluates a query the obvious way, `disorder` makes the punctuations.

@@ -25,13 +25,10 @@ from benchmarks.fragments import JoinedRows, aggregations, lineage
 from benchmarks.measuring import Task, Tick, Times, interleaved, progress, runs
 from benchmarks.outcome import Outcome, Setup, Timing, Work
 from benchmarks.performed import performed
-from benchmarks.workloads import PLAIN, Form, Strategy, Workload
+from benchmarks.workloads import PLAIN, SELDOM, Form, Strategy, Workload
 from muntin import Engine, Results
 from muntin.demo.workloads import WindowedSum
 from muntin.spark.generator import closing_prices, index_membership, trades
-
-#: A single job in plain Spark takes long: it runs in every third round.
-FORM_ROUNDS = 3
 
 Tables = dict[str, pa.Table]
 
@@ -117,7 +114,7 @@ class Check:
     def _form(self, form: Form, queries: Sequence[WindowedSum]) -> Task:
         name, job = f"{form.value} {len(queries)}", form.job(self.arena.plain, queries)
         self._compare(name, by_query(self._timed(name, job)))
-        return Task(name, job, every=FORM_ROUNDS)
+        return Task(name, job, every=SELDOM)
 
     def _engine(self, strategy: Strategy, queries: Sequence[WindowedSum]) -> Task:
         name = f"{strategy.name} {len(queries)}"
@@ -127,7 +124,7 @@ class Check:
         results = self._timed(name, engine.run)
         self._compare(name, {query: results[query] for query in results})
         self.outcome.work.append(work_of(strategy.name, len(queries), results))
-        return Task(name, engine.run)
+        return Task(name, engine.run, every=strategy.every)
 
     def _timed(self, name: str, run: Callable[[], Any]) -> Any:
         """Run something once; what a name took altogether is kept."""

@@ -86,6 +86,7 @@ class StreamJob:
         self.disorder = Slack(self.stream.slack.micros)
         self.log = SliceLog(self.checkpoint.directory, self.planner) if self.checkpoint else None
         self.last = EntryId(-1)
+        self.spark_directory: Path | None = None
         self.gate = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None

@@ -7,12 +7,14 @@ as Spark's wrapping of it.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -46,8 +48,9 @@ AS_SOON_AS_POSSIBLE = Trigger()
 
 
 def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> StreamingQuery:
-    where = str(job.checkpoint.spark_directory) if job.checkpoint else tempfile.mkdtemp(prefix="muntin-")
-    writer = frame.writeStream.foreachBatch(job.process).option("checkpointLocation", where).queryName(f"muntin {job.stream.name}")
+    where = job.checkpoint.spark_directory if job.checkpoint else Path(tempfile.mkdtemp(prefix="muntin-"))
+    job.spark_directory = where
+    writer = frame.writeStream.foreachBatch(job.process).option("checkpointLocation", str(where)).queryName(f"muntin {job.stream.name}")
     if trigger.pace is Pace.AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     elif trigger.every:
@@ -166,4 +169,6 @@ class RunningJob:
             job.joiner.release()
             if job.checkpoint:
                 job.checkpoint.close()
+            elif job.spark_directory:
+                shutil.rmtree(job.spark_directory, ignore_errors=True)
         self._on_end()

@@ -60,29 +60,26 @@ class Household:
         self._windows.clear()
 
     def _store_for(self, plan: QueryPlan) -> SliceStore:
-        found = next((store for store in self.stores if self._fits(store, plan)), None)
+        known = next((store for store in self.stores if plan.query.where in store.predicates), None)
+        found = known or next((store for store in self.stores if self._fits(store, plan)), None)
         if found is None:
             found = SliceStore(self.family, self.groups, self.slicing)
             self.stores.append(found)
         return found
 
     def _fits(self, store: SliceStore, plan: QueryPlan) -> bool:
-        if plan.query.where in self._held():
-            return plan.query.where in store.predicates
-        windows = {held.query.window for held in store.plans.values()}
-        return windows == {plan.query.window} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
-
-    def _held(self) -> set[Expression | None]:
-        return {where for store in self.stores for where in store.predicates}
+        """Whether a predicate that no store has yet may come into this one."""
+        return store.windows == {plan.query.window} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
 
     def remove(self, name: str) -> None:
         store = self._at.pop(name)
+        where = store.plans[name].query.where
         store.remove(name)
         self._windows.clear()
         if not store.plans:
             self.stores.remove(store)
-        held = self._held()
-        self.predicates = {where: number for where, number in self.predicates.items() if where in held}
+        if not any(where in one.predicates for one in self.stores):
+            del self.predicates[where]
 
     @property
     def plans(self) -> Iterator[QueryPlan]:

@@ -19,6 +19,7 @@ from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
+from muntin.semantics import TimeWindow
 from muntin.windows.blocks import BlockColumn
 from muntin.windows.groups import GroupIndex
 from muntin.windows.matrix import LaneMatrix
@@ -92,6 +93,10 @@ class SliceStore:
         if not self._uses[where, ROWS]:
             number = self.predicates.pop(where)
             self._keep(np.nonzero(self.strands.predicate != number)[0])
+
+    @property
+    def windows(self) -> set[TimeWindow]:
+        return {plan.query.window for plan in self.plans.values()}
 
     def waste(self, columns: Sequence[PartialColumn]) -> float:
         """How many cells there would be for each one used, if a predicate with these columns came in."""

@@ -29,9 +29,7 @@ from muntin.query.model import Query, StreamDefinition, TableDefinition
 from muntin.query.own_functions import functions_by_name
 from muntin.query.registry import Registry
 from muntin.query.text import parse_query
-from muntin.schema import Field, Schema
 from muntin.spark.checkpoint import Checkpoint, fingerprint
-from muntin.spark.columns import type_of_spark
 from muntin.spark.control import Desk, serve
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
@@ -45,10 +43,9 @@ from muntin.spark.session import check_session, session
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
-from muntin.spark.sources import open_source
+from muntin.spark.sources import open_source, stream_of
 from muntin.spark.tables import Tables, definition_of
 from muntin.spark.versions import Versions
-from muntin.timeline import Duration
 
 #: What a checkpoint holds besides its streams.
 RESERVED = {"registry", "control", "pipeline"}
@@ -95,19 +92,7 @@ class Engine:
 
     def stream(self, name: str, frame: DataFrame, *, time: str, slack: str = "0 seconds", max_ahead: str = "1 day") -> None:
         """Make a DataFrame, streaming or static, known to queries under a name."""
-        schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
-        field = schema.field(time)
-        if field is None or not field.type.temporal:
-            raise Refusal(
-                "a stream's time is one of its TIMESTAMP or TIMESTAMP_NTZ columns",
-                values=f"time={time!r}, columns: {schema}",
-                way_out="name such a column, or cast one to TIMESTAMP",
-            )
-        lengths = {"slack": Duration.parse(slack), "max_ahead": Duration.parse(max_ahead)}
-        for what, length in lengths.items():
-            if length.micros < 0:
-                raise Refusal(f"{what} is not negative", values=str(length), way_out="give it a length, or leave it out")
-        self.streams[name.lower()] = StreamDefinition(name, schema, field.name, lengths["slack"], lengths["max_ahead"])
+        self.streams[name.lower()] = stream_of(name, frame, time=time, slack=slack, max_ahead=max_ahead)
         self._frames[name.lower()] = frame
 
     def table(self, name: str, frame: DataFrame) -> None:

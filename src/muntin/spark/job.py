@@ -20,7 +20,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from muntin.disorder import Slack
-from muntin.errors import CheckpointError
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
@@ -31,6 +30,7 @@ from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
 from muntin.spark.joining import Joiner
 from muntin.spark.partials import BatchFacts
 from muntin.spark.progress import Progress
+from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
 from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
@@ -106,23 +106,18 @@ class StreamJob:
     def _recover(self, log: SliceLog) -> None:
         """Load the newest snapshot and go over the entries after it, without writing their results again."""
         found, entries, counters = log.recover()
-        self._check_spark_checkpoint(log)
+        check_same_spark_checkpoint(log.newest_pin(), self.checkpoint)
         if found:
             self._restore(found)
         for entry in entries:
             for _ in self._step(entry):
                 pass
             self.last = entry.id
-        self._check_not_behind()
+        check_not_behind(self.checkpoint, self.last)
         unfinished = log.unfinished_timer(self.last)
         if unfinished:
             self._finish(unfinished)
-        if counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING):
-            raise CheckpointError(
-                "a run that was closed with --final has no windows left to go on with",
-                values=f"{self.checkpoint.directory if self.checkpoint else ''}",
-                way_out="start with a new checkpoint and a new output directory",
-            )
+        check_open(self.checkpoint, closed=counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING))
 
     def _restore(self, found: Snapshot) -> None:
         counters = found.counters
@@ -132,24 +127,6 @@ class StreamJob:
         restore(self.assembly, found.holdings, int(counters["punctuation"]))
         self.totals = Totals(**counters["totals"])
         self.used, self.last = int(counters["registry"]), found.id
-
-    def _check_not_behind(self) -> None:
-        committed = self.checkpoint.spark_committed() if self.checkpoint else -1
-        if committed > self.last.batch:
-            raise CheckpointError(
-                "every batch that Spark has committed is in the slice log",
-                values=f"Spark has committed batch {committed}, the slice log ends with {self.last}",
-                way_out="restore the checkpoint directory from a copy, or start with a new checkpoint and a new output directory",
-            )
-
-    def _check_spark_checkpoint(self, log: SliceLog) -> None:
-        pin, query = log.newest_pin(), self.checkpoint.spark_query() if self.checkpoint else None
-        if pin and query != pin.spark_query:
-            raise CheckpointError(
-                "a slice log goes on with the Spark checkpoint it was written beside",
-                values=f"the log has entries of Spark query {pin.spark_query}, the Spark checkpoint is {query or 'missing'}",
-                way_out="restore the directory `spark` of the checkpoint, or start with a new checkpoint and a new output directory",
-            )
 
     # -- one entry --------------------------------------------------------------------------------------------------------------
 
@@ -161,19 +138,11 @@ class StreamJob:
                 raise Stopping
             try:
                 if batch != self.last.batch:
-                    self._check_next(entry)
+                    check_next(entry, self.last)
                     self._finish(self._logged(entry, frame))
             except BaseException as failure:
                 self.failure = failure
                 raise
-
-    def _check_next(self, entry: EntryId) -> None:
-        if entry != self.last.next_batch():
-            raise CheckpointError(
-                "entries of the slice log follow each other",
-                values=f"Spark goes on with batch {entry.batch}, the slice log ends with {self.last}",
-                way_out="restore the checkpoint directory from a copy, or start with a new checkpoint and a new output directory",
-            )
 
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
@@ -189,18 +158,9 @@ class StreamJob:
         nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
         closing = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, EntryKind.CLOSING)
         if self.log:
-            self._check_nothing_begun(self.log)
+            check_nothing_begun(self.log.newest_pinned(), self.last)
             self.log.append(closing)
         self._finish(closing)
-
-    def _check_nothing_begun(self, log: SliceLog) -> None:
-        begun = log.newest_pinned()
-        if begun is not None and begun > self.last:
-            raise CheckpointError(
-                "windows are closed for good when every batch that was begun is finished",
-                values=f"batch {begun} was begun, the slice log ends with {self.last}",
-                way_out="run once more with --once, and --final if all windows are to close",
-            )
 
     def _logged(self, entry: EntryId, frame: DataFrame) -> Entry:
         pin = self._pinned(entry)

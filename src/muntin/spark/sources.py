@@ -2,7 +2,8 @@
 
 In: a `StreamDefinition`. Out: a DataFrame, bounded or streaming, with exactly the declared columns and `CORRUPT`, which is NULL for
 good records and holds the raw text of one that could not be parsed. Convention: what a source cannot do is refused when it is opened.
-Static tables are opened by `tables`. Not here yet: Kafka. A DataFrame of your own goes to `Engine.stream`.
+Static tables are opened by `tables`. Not here yet: Kafka. A DataFrame of your own goes to `Engine.stream`, which asks
+`stream_of` what it is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from pyspark.sql import functions as F
 
 from muntin.errors import Refusal
 from muntin.query.model import StreamDefinition
+from muntin.schema import Field, Schema
 from muntin.spark import generator
+from muntin.spark.columns import type_of_spark
 from muntin.spark.file_schema import CORRUPT
 from muntin.spark.file_source import open_files
 from muntin.spark.generator import TRADES, Trading, trades_of
 from muntin.spark.options import Options
+from muntin.timeline import Duration
 
 __all__ = ["CORRUPT", "open_source"]
 
@@ -74,3 +78,20 @@ def check_columns(stream: StreamDefinition, options: Options) -> None:
         made = TRADES.field(field.name)
         if made is None or made.type != field.type:
             raise options.refusal(f"the generator makes the columns {TRADES}", str(field), "declare these columns, or some of them")
+
+
+def stream_of(name: str, frame: DataFrame, *, time: str, slack: str, max_ahead: str) -> StreamDefinition:
+    """The definition of a stream whose rows a DataFrame gives."""
+    schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
+    field = schema.field(time)
+    if field is None or not field.type.temporal:
+        raise Refusal(
+            "a stream's time is one of its TIMESTAMP or TIMESTAMP_NTZ columns",
+            values=f"time={time!r}, columns: {schema}",
+            way_out="name such a column, or cast one to TIMESTAMP",
+        )
+    lengths = {"slack": Duration.parse(slack), "max_ahead": Duration.parse(max_ahead)}
+    for what, length in lengths.items():
+        if length.micros < 0:
+            raise Refusal(f"{what} is not negative", values=str(length), way_out="give it a length, or leave it out")
+    return StreamDefinition(name, schema, field.name, lengths["slack"], lengths["max_ahead"])

@@ -85,6 +85,7 @@ class Engine:
         self._frames: dict[str, DataFrame] = {}
         self._static: dict[str, DataFrame] = {}
         self._in_memory: Joiner | None = None
+        self._recorded: set[str] = set()  #: streams that the checkpoint knows, running or not
         self._planners: dict[str, Planner] = {}
         self._loads: dict[str, Load] = {}
 
@@ -134,6 +135,8 @@ class Engine:
             self.versions.put(registry, Origin.PIPELINE)
             return
         self._running.change(registry, new, lambda: self.versions.put(registry, Origin.COMMAND))
+        if set(self._running.jobs) == self._recorded:
+            self.versions.forget_before(min(job.oldest for job in self._running.jobs.values()))
 
     def _parsed(self, one: Registered) -> Query:
         statement = parse_query(one.text, one.name)
@@ -216,6 +219,7 @@ class Engine:
                 self.versions.merge(log)
                 self._planners.clear()
             checkpoints = {name: self._checkpoint(name, checkpoint, undo) for name in self._used_streams()}
+            self._recorded = {path.parent.name for path in Path(checkpoint).glob("*/run")} if checkpoint else set()
             if log:
                 self.versions.save(log)
                 undo.callback(self.versions.close)

@@ -65,7 +65,9 @@ class Totals:
 
 @dataclass
 class StreamJob:
-    """The state of a running stream. `process` is what `foreachBatch` calls; `version` is the registry's that the next entry uses."""
+    """The state of a running stream. `process` is what `foreachBatch` calls; `version` is the registry's that the next entry
+    uses, `oldest` the earliest that a restart would read.
+    """
 
     stream: StreamDefinition
     planner: Planner
@@ -80,7 +82,7 @@ class StreamJob:
     load: Load = FIRST_LOAD
 
     def __post_init__(self) -> None:
-        self.used = self.version
+        self.used = self.oldest = self.version
         self.assembly = Assembly(self.planner.choose(self.version, self.load))
         self.collecting = Collecting(self.stream, self.assembly.plan)
         self.disorder = Slack(self.stream.slack.micros)
@@ -110,6 +112,7 @@ class StreamJob:
         if found:
             self._restore(found)
         for entry in entries:
+            self.oldest = min(self.oldest, entry.pin.registry)
             for _ in self._step(entry):
                 pass
             self.last = entry.id
@@ -126,7 +129,8 @@ class StreamJob:
         self.assembly.aggregations = Aggregations(**counters["aggregations"])
         restore(self.assembly, found.holdings, int(counters["punctuation"]))
         self.totals = Totals(**counters["totals"])
-        self.used, self.last = int(counters["registry"]), found.id
+        self.used = self.oldest = int(counters["registry"])
+        self.last = found.id
 
     # -- one entry --------------------------------------------------------------------------------------------------------------
 
@@ -225,6 +229,7 @@ class StreamJob:
             if self.log.wants_snapshot():
                 self.log.snapshot(Snapshot(entry.id, self.plan, snapshot(self.assembly), counters))
                 self.joiner.tables.forget(pin.tables for pin in self.log.pins())
+                self.oldest = self.used
         self.on_progress(self.progress())
 
     def _observe(self, entry: Entry) -> None:

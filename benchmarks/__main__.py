@@ -34,6 +34,8 @@ from benchmarks.report import Report
 from benchmarks.workloads import WORKLOADS, Workload
 
 PAGES = Path(__file__).parents[1] / "docs" / "benchmarks"
+#: For the JVM: 12 M rows and millions of shards at once want more than Muntin's default of 2g.
+MEMORY = "8g"
 app = typer.Typer(add_completion=False)
 
 
@@ -121,7 +123,7 @@ def main(
     setups = {name: resized(name, sizes or []) for name in chosen}
     from muntin import session
 
-    spark = session("muntin benchmarks")
+    spark = session("muntin benchmarks", **{"spark.driver.memory": MEMORY})
     try:
         run(chosen, spark, setups, out, Console())
     finally:

@@ -26,10 +26,10 @@ from rich.console import Console
 from benchmarks.answers import check_same, micros
 from benchmarks.baselines import PlainSpark, by_query
 from benchmarks.batches import ONE_A_BATCH, write_batch
-from benchmarks.measuring import Tick, progress
+from benchmarks.measuring import Tick, progress, spread
 from benchmarks.visits import Change, Kind, Visit, schedule, visits
 from muntin import Engine, MemorySink, Pace, RunningJob, Trigger
-from muntin.demo.workloads import TRADES, WindowedSum, workload_c_regular
+from muntin.demo.workloads import TRADES, workload_c_regular
 from muntin.spark.generator import ROWS, closing_prices, index_membership, trades
 
 
@@ -200,7 +200,3 @@ def while_there(table: pa.Table, there: tuple[int, int], last: Sequence[int]) ->
     since = last[joined - 1] if joined else -(2**63)
     until = last[left - 1] if left > joined else -(2**63)
     return table.filter(pa.array((micros(table["window_start"]) > since) & (micros(table["window_end"]) <= until)))
-
-
-def spread(queries: Sequence[WindowedSum], count: int) -> list[WindowedSum]:
-    return [queries[at * len(queries) // min(count, len(queries))] for at in range(min(count, len(queries)))]

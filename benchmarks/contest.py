@@ -22,7 +22,7 @@ from benchmarks.answers import check_all_same
 from benchmarks.baselines import PlainSpark, by_query
 from benchmarks.counting import Aggregations, Scheme
 from benchmarks.fragments import JoinedRows, aggregations, lineage
-from benchmarks.measuring import Task, Tick, Times, interleaved, progress, runs
+from benchmarks.measuring import Task, Tick, Times, interleaved, progress, runs, spread
 from benchmarks.outcome import Outcome, Setup, Timing, Work
 from benchmarks.performed import performed
 from benchmarks.workloads import PLAIN, SELDOM, Form, Strategy, Workload
@@ -57,10 +57,6 @@ class Arena:
     def close(self) -> None:
         for frame in self.frames:
             frame.unpersist()
-
-    def sample(self, count: int) -> list[WindowedSum]:
-        """Some of the queries, spread evenly over all."""
-        return [self.queries[at * len(self.queries) // count] for at in range(min(count, len(self.queries)))]
 
     def engine(self, strategy: Strategy, queries: Sequence[WindowedSum]) -> Engine:
         engine = Engine(self.spark, sharing=strategy.sharing, slicing=strategy.slicing)
@@ -98,15 +94,15 @@ class Check:
 
     def tasks(self) -> list[Task]:
         setup, arena = self.outcome.setup, self.arena
-        for query in arena.sample(setup.checked):
+        for query in spread(arena.queries, setup.checked):
             self.truth[query.name] = self._timed(PLAIN, arena.plain.per_query(query))
         self.known |= self.truth
-        found = [Task(f"{PLAIN} {query.name}", arena.plain.per_query(query)) for query in arena.sample(setup.measured)]
+        found = [Task(f"{PLAIN} {query.name}", arena.plain.per_query(query)) for query in spread(arena.queries, setup.measured)]
         for queries in sorted(setup.queries, reverse=True):
             found += [self._form(form, arena.queries[:queries]) for form in self.workload.forms]
         for strategy in self.workload.sampled:
-            self._engine(strategy, arena.sample(setup.checked))
-            found.append(Task(strategy.name, arena.engine(strategy, arena.sample(setup.measured)).run))
+            self._engine(strategy, spread(arena.queries, setup.checked))
+            found.append(Task(strategy.name, arena.engine(strategy, spread(arena.queries, setup.measured)).run))
         for queries in sorted(setup.queries, reverse=True):
             found += [self._engine(strategy, arena.queries[:queries]) for strategy in self.workload.whole]
         return found

@@ -25,7 +25,7 @@ from benchmarks.answers import check_all_same
 from benchmarks.apart import apart
 from benchmarks.baselines import PlainSpark
 from benchmarks.compiling import Case, Compilations, compilations
-from benchmarks.measuring import Task, Tick, Times, interleaved, progress, timed
+from benchmarks.measuring import Task, Tick, Times, interleaved, progress, spread, timed
 from muntin import Engine
 from muntin.demo.workloads import WindowedSum, pipeline, workload_a, workload_c_low_sharing
 from muntin.spark.generator import SECONDS, closing_prices, index_membership, write_files
@@ -127,7 +127,7 @@ def checked(spark: SparkSession, kind: Kind, directory: Path, outcome: Growth, t
     queries = kind.queries(max(setup.counts))
     plain = PlainSpark(spark, spark.read.parquet(str(directory / "trades")), closing_prices(spark), index_membership(spark))
     known: dict[str, pa.Table] = {}
-    for query in queries[:: max(1, len(queries) // setup.checked)][: setup.checked]:
+    for query in spread(queries, setup.checked):
         tick(f"plain Spark {query.name}")
         known[query.name] = plain.per_query(query)()
     found = []

@@ -12,9 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+One = TypeVar("One")
 
 #: Called after each step with the name of what comes next.
 Tick = Callable[[str], None]
@@ -77,6 +80,16 @@ def in_round(tasks: Sequence[Task], number: int) -> list[Task]:
 def runs(tasks: Sequence[Task], *, rounds: int, warmups: int) -> int:
     """How often anything is run."""
     return sum(len(in_round(tasks, number)) for number in range(-warmups, rounds))
+
+
+def spread(all_of_them: Sequence[One], count: int) -> list[One]:
+    """So many of them, or all if there are fewer, spread evenly.
+
+    >>> spread("abcdefgh", 3), spread("ab", 3)
+    (['a', 'c', 'f'], ['a', 'b'])
+    """
+    count = min(count, len(all_of_them))
+    return [all_of_them[at * len(all_of_them) // count] for at in range(count)]
 
 
 def timed(run: Callable[[], object]) -> float:

@@ -44,13 +44,13 @@ def names_of(workload: Workload) -> list[str]:
 
 
 def method(workload: Workload, outcome: Outcome) -> str:
-    setup = outcome.setup
+    setup, measured = outcome.setup, min(outcome.setup.measured, outcome.most)
     parts = [
         f"{setup.rows:,} trades, cached in one Spark session; {workload.differing}.",
         f"Medians of {setup.rounds} rounds after {setup.warmups} warm-up rounds; in a round every task runs once, in random order.",
-        f"Plain Spark is one sliding `window()` job per query, collected with `toArrow()`: {setup.measured} queries, spread evenly over",
+        f"Plain Spark is one sliding `window()` job per query, collected with `toArrow()`: {measured} queries, spread evenly over",
         "all, are run in every round, and one query is the median of these.",
-        f"Strategies without any sharing run the same {setup.measured} queries. Times with * are multiplied from those.",
+        f"Strategies without any sharing run the same {measured} queries. Times with * are multiplied from those.",
         "The others run all queries: `engine.run()`, from the cached rows to the tables of all windows in memory.",
         f"Parsing and checking {outcome.most} queries, once, took {seconds(outcome.adding_seconds)} at the most and is not in the times.",
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -19,10 +19,12 @@ from pyspark.sql import functions as F
 from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
+from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.cells import CellSearch
 from muntin.spark.columns import Compiled
+from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
@@ -42,6 +44,43 @@ class BatchFacts:
 
 
 @dataclass(frozen=True)
+class LastingColumns:
+    """The Columns of a pass that are the same for every batch: cells, if a grouping has them, group columns, and aggregates."""
+
+    axes: tuple[tuple[Axis, ...] | None, ...]
+    expressions: tuple[Expression, ...]
+    columns: tuple[PartialColumn, ...]
+
+    @cached_property
+    def cells(self) -> CellSearch:
+        return CellSearch(tuple(dict.fromkeys(axis for axes in self.axes for axis in axes or ())))
+
+    @cached_property
+    def keys(self) -> dict[str, Column]:
+        cells = {f"_muntin_cell{number}": self.cells.cell(axes) for number, axes in enumerate(self.axes) if axes is not None}
+        return cells | {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
+
+    @cached_property
+    def aggregates(self) -> list[Column]:
+        return [
+            lane.alias(f"{prefix(at)}{number}")
+            for at, column in enumerate(self.columns)
+            for number, lane in enumerate(partial_columns(column))
+        ]
+
+
+@lru_cache(maxsize=64)
+def lasting_columns(
+    axes: tuple[tuple[Axis, ...] | None, ...],
+    expressions: tuple[Expression, ...],
+    columns: tuple[PartialColumn, ...],
+    _application: str,
+) -> LastingColumns:
+    """Kept: a plan whose queries changed often computes the same as the one before, and so does the next run of the same queries."""
+    return LastingColumns(axes, expressions, columns)
+
+
+@dataclass(frozen=True)
 class Pass:
     """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins and the same columns."""
 
@@ -53,28 +92,21 @@ class Pass:
         return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys) or grouping.by_cell) for grouping in self.groupings]
 
     @cached_property
-    def cells(self) -> CellSearch:
-        return CellSearch(tuple(dict.fromkeys(axis for grouping in self.groupings for axis in grouping.axes)))
-
-    @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """Every group column that some grouping has."""
         return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
 
     @cached_property
-    def aggregates(self) -> list[Column]:
-        return [
-            lane.alias(f"{prefix(at)}{number}")
-            for at, column in enumerate(self.groupings[0].columns)
-            for number, lane in enumerate(partial_columns(column))
-        ]
+    def lasting(self) -> LastingColumns:
+        axes = tuple(grouping.axes if grouping.by_cell else None for grouping in self.groupings)
+        return lasting_columns(axes, self.expressions, self.groupings[0].columns, application())
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        frame = self.cells.positions(rows.frame.withColumn(_GOOD, rows.good(micros)))
+        frame = self.lasting.cells.positions(rows.frame.withColumn(_GOOD, rows.good(micros)))
         frame = frame.withColumns(self._keys(micros, span, rows))
-        aggregates = [*self._facts(rows, micros), *self.aggregates]
+        aggregates = [*self._facts(rows, micros), *self.lasting.aggregates]
         if len(self.groupings) == 1:
             return frame.groupBy(*self.sets[0]).agg(*aggregates)
         return frame.groupingSets([[F.col(name) for name in names] for names in self.sets], *map(F.col, self.names)).agg(
@@ -105,13 +137,7 @@ class Pass:
         """What groupings group by; NULL for rows without a slice, which must not make groups of their own."""
         used = F.col(_GOOD) & rows.matched
         instants = {f"_muntin_at{number}": key.column(micros, span) for number, key in enumerate(self.slice_keys)}
-        return {name: F.when(used, key) for name, key in (instants | self._lasting_keys).items()}
-
-    @cached_property
-    def _lasting_keys(self) -> dict[str, Column]:
-        """The keys that are the same for every batch."""
-        cells = {f"_muntin_cell{number}": self.cells.cell(one.axes) for number, one in enumerate(self.groupings) if one.by_cell}
-        return cells | {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
+        return {name: F.when(used, key) for name, key in (instants | self.lasting.keys).items()}
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -127,12 +127,16 @@ class AxisSearch:
         failed = {} if self.compiled.failed is None else {self.failed_name: self.compiled.failed}
         if self.splits:
             return {self.value_name: self.value[0].cast("double") + F.lit(0.0), **failed}
-        return {self.value_name: self.value[0], self.position_name: F.lit(0), **failed}
+        position = self._passed(self.value[0], F.lit(0), number=0) if self.steps else F.lit(0)
+        return {self.value_name: self.value[0], self.position_name: position, **failed}
 
     def step(self, number: int) -> Column:
         """The position after step `number` of the search: twice as fine as before."""
-        position, stride = F.col(self.position_name), 1 << (self.steps - 1 - number)
-        passed = F.col(self.value_name) >= F.get(self.table, position + F.lit(stride - 1))
+        return self._passed(F.col(self.value_name), F.col(self.position_name), number=number)
+
+    def _passed(self, value: Column, position: Column, *, number: int) -> Column:
+        stride = 1 << (self.steps - 1 - number)
+        passed = value >= F.get(self.table, position + F.lit(stride - 1))
         return F.when(passed, position + F.lit(stride)).otherwise(position)
 
     def coded(self) -> Column:
@@ -190,16 +194,16 @@ class CellSearch:
 
     @cached_property
     def projections(self) -> list[dict[str, Column]]:
-        """What is added to a frame, one projection after the other: the values, then a step of every search that goes by steps."""
-        if not self.searches:
-            return []
+        """What is added to a frame, one projection after the other: values and first steps, then a step of every search that goes on."""
         start = {name: column for search in self.searches for name, column in search.start().items()}
-        steps = range(max((search.steps for search in self.stepped), default=0))
+        steps = range(1, max((search.steps for search in self.stepped), default=1))
         return [start, *({one.position_name: one.step(number) for one in self.stepped if number < one.steps} for number in steps)]
 
-    def positions(self, frame: DataFrame) -> DataFrame:
-        """The frame with a position per axis."""
-        for columns in self.projections:
+    def positions(self, frame: DataFrame, others: Mapping[str, Column]) -> DataFrame:
+        """The frame with a position per axis, and with some other columns: each projection costs analysis."""
+        first, *following = self.projections
+        frame = frame.withColumns({**others, **first})
+        for columns in following:
             frame = frame.withColumns(columns)
         return self.bucketizer.transform(frame) if self.bucketed else frame
 

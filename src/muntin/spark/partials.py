@@ -2,13 +2,15 @@
 
 In: the rows of a batch. Out: `Partials` per grouping, and what the batch says about itself: rows, greatest time, dead letters.
 Convention: rows never reach Python. A row whose time is NULL, unparsable or too far ahead has no slice: it is counted, and written out
-by a second, rare pass. Several groupings are the grouping sets of one aggregation, so that the source is read once and searched once.
-Columns are built once: each costs round trips to the JVM.
+by a second, rare pass.
+Several groupings are one aggregation, so that the source is read once and searched once: each row is taken once for each of them,
+with its cell there. These are grouping sets with fewer and narrower keys: 0.56 s instead of 0.72 s for three. Columns are built once:
+each costs round trips to the JVM.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 
@@ -16,6 +18,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from muntin.aggregates.base import Array
 from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
@@ -30,8 +33,10 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _SET = "_muntin_good", "_muntin_set"
-_ROWS, _DEAD, _LAST = "_muntin_rows", "_muntin_dead", "_muntin_last"
+_GOOD, _SET, _CELL, _AT = "_muntin_good", "_muntin_set", "_muntin_cell", "_muntin_at"
+_ROWS, _LAST = "_muntin_rows", "_muntin_last"
+#: The instant of rows that find no match in a table; dead letters have none.
+UNMATCHED = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,12 @@ class LastingColumns:
 
     @cached_property
     def keys(self) -> dict[str, Column]:
-        cells = {f"_muntin_cell{number}": self.cells.cell(axes) for number, axes in enumerate(self.axes) if axes is not None}
-        return cells | {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
+        return {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
+
+    @cached_property
+    def coded_cells(self) -> list[Column]:
+        """The cell of each grouping; all rows are in cell 0 of one that has none."""
+        return [self.cells.cell(axes or ()) for axes in self.axes]
 
     @cached_property
     def aggregates(self) -> list[Column]:
@@ -104,69 +113,73 @@ class Pass:
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        frame = self.lasting.cells.positions(rows.frame.withColumn(_GOOD, rows.good(micros)))
-        frame = frame.withColumns(self._keys(micros, span, rows))
-        aggregates = [*self._facts(rows, micros), *self.lasting.aggregates]
-        if len(self.groupings) == 1:
-            return frame.groupBy(*self.sets[0]).agg(*aggregates)
-        return frame.groupingSets([[F.col(name) for name in names] for names in self.sets], *map(F.col, self.names)).agg(
-            F.grouping_id().alias(_SET), *aggregates
-        )
-
-    @cached_property
-    def sets(self) -> list[list[str]]:
-        """For each grouping the names of the columns it groups by: the instant, the cell and the group columns."""
-        return [
-            [
-                f"_muntin_at{number}",
-                *([f"_muntin_cell{number}"] if grouping.by_cell else []),
-                *(f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys),
-            ]
-            for number, grouping in enumerate(self.groupings)
-        ]
-
-    @cached_property
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(name for names in self.sets for name in names))
-
-    def set_number(self, number: int) -> int:
-        """What Spark calls a set: a bit for each column that is not in it, the last one least significant."""
-        return sum(1 << at for at, name in enumerate(reversed(self.names)) if name not in self.sets[number])
-
-    def _keys(self, micros: Column, span: Interval | None, rows: Rows) -> dict[str, Column]:
-        """What groupings group by; NULL for rows without a slice, which must not make groups of their own."""
         used = F.col(_GOOD) & rows.matched
-        instants = {f"_muntin_at{number}": key.column(micros, span) for number, key in enumerate(self.slice_keys)}
-        return {name: F.when(used, key) for name, key in (instants | self.lasting.keys).items()}
+        frame = self.lasting.cells.positions(rows.frame, {_GOOD: rows.good(micros)})
+        instants = [
+            F.when(used, key.column(micros, span)).otherwise(F.when(F.col(_GOOD), F.lit(UNMATCHED))).alias(f"_muntin_at{number}")
+            for number, key in enumerate(self.instants)
+        ]
+        keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
+        cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
+        taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
+        frame = frame.select("*", *instants, *keys, taken)
+        return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
+
+    @cached_property
+    def instants(self) -> list[SliceKey]:
+        """The ways to find a slice, each once."""
+        return list({key.edges: key for key in self.slice_keys}.values())
+
+    @cached_property
+    def _grouped_by(self) -> list[Column]:
+        """The set, its cell, its instant and its group columns; NULL for those that other sets have."""
+        edges = [key.edges for key in self.instants]
+        places = [edges.index(key.edges) for key in self.slice_keys]
+        at = self._of_sets({f"_muntin_at{place}": [s for s, one in enumerate(places) if one == place] for place in set(places)})
+        keys = [
+            self._of_sets({name: [s for s, one in enumerate(self.groupings) if key in one.keys]}).alias(name)
+            for name, key in zip(self.lasting.keys, self.expressions, strict=True)
+        ]
+        set_and_cell = [_SET, _CELL] if len(self.groupings) > 1 else [_CELL] if self.groupings[0].by_cell else []
+        return [*map(F.col, set_and_cell), at.alias(_AT), *keys]
+
+    def _of_sets(self, columns: Mapping[str, Sequence[int]]) -> Column:
+        """For a row of each set the column that names the set."""
+        (first, sets), *others = columns.items()
+        if len(sets) == len(self.groupings):
+            return F.col(first)
+        found = F.when(F.col(_SET).isin(*sets), F.col(first))
+        for name, sets in others:
+            found = found.when(F.col(_SET).isin(*sets), F.col(name))
+        return found
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:
-        good = F.col(_GOOD)
-        return [
-            F.count(F.when(rows.first, F.lit(1))).alias(_ROWS),
-            F.count(F.when(rows.first & ~good, F.lit(1))).alias(_DEAD),
-            F.max(F.when(good, micros)).alias(_LAST),
-        ]
+        return [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(_LAST)]
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
-        parts = [table] if len(self.groupings) == 1 else [self._of_set(table, number) for number in range(len(self.groupings))]
+        parts = [table] if len(self.groupings) == 1 else split(table, integers(table[_SET], null=0), len(self.groupings))
+        counts = integers(parts[0][_ROWS], null=0)
+        dead = int(counts[parts[0][_AT].is_null().to_numpy()].sum())
         last = int(integers(parts[0][_LAST], null=BEGINNING).max(initial=BEGINNING))
-        facts = BatchFacts(int(integers(parts[0][_ROWS], null=0).sum()), last, int(integers(parts[0][_DEAD], null=0).sum()))
-        return [self.decoded(part, number) for number, part in enumerate(parts)], facts
-
-    def _of_set(self, table: pa.Table, number: int) -> pa.Table:
-        return table.filter(pa.array(integers(table[_SET], null=0) == self.set_number(number)))
+        return [self.decoded(part, number) for number, part in enumerate(parts)], BatchFacts(int(counts.sum()), last, dead)
 
     def decoded(self, table: pa.Table, number: int) -> Partials:
         """What Spark returned for a grouping, as partials, without the rows that have no slice."""
-        at, *names = self.sets[number]
-        table = table if table[at].null_count == 0 else table.filter(table[at].is_valid())
+        grouping = self.groupings[number]
+        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) != UNMATCHED))
+        keys = [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
-            for place, column in enumerate(self.groupings[number].columns)
+            for place, column in enumerate(grouping.columns)
         )
-        return Partials(integers(table[at], null=0), tuple(table[name].combine_chunks() for name in names), states)
+        names = [_CELL, *keys] if grouping.by_cell else keys
+        return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+
+
+def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:
+    return [table.filter(pa.array(sets == one)) for one in range(number)]
 
 
 def prefix(column: int) -> str:

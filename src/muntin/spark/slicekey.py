@@ -17,7 +17,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from muntin.plan.slices import SliceManager
-from muntin.timeline import SECOND, Interval
+from muntin.timeline import SECOND, Interval, Progression
 
 #: Up to this many progressions, computing the latest edge costs less than looking it up.
 MOST_BY_FORMULA = 16
@@ -52,6 +52,11 @@ class SliceKey:
     @cached_property
     def kind(self) -> KeyKind:
         return key_kind(self.slices, grouped=self.grouped)
+
+    @property
+    def edges(self) -> tuple[KeyKind, tuple[Progression, ...]]:
+        """What two keys have in common that give rows the same instants."""
+        return self.kind, self.slices.progressions
 
     def column(self, micros: Column, span: Interval | None) -> Column:
         """An instant inside the row's slice; `span` is where rows are expected: outside it a ring leaves them their own tick."""

@@ -1,6 +1,7 @@
 """Dense numbers for sparse codes.
 
-In: int64 codes. Out: numbers from 0 on, in order of first appearance. Convention: looked up by binary search, all rows at once.
+In: int64 codes. Out: numbers from 0 on, in order of first appearance. Convention: looked up by binary search, all rows at once; new codes
+are merged into the sorted ones, so that they cost a copy and not a sort.
 """
 
 from __future__ import annotations
@@ -13,23 +14,34 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 class Numbering:
+    """`codes[n]` is the code with number n."""
+
     def __init__(self, codes: Array = _NOTHING) -> None:
         self.codes = codes
-        self._sort()
+        self._number = np.argsort(codes, kind="stable")
+        self._sorted = codes[self._number]
 
     def __len__(self) -> int:
         return len(self.codes)
 
-    def _sort(self) -> None:
-        self._number = np.argsort(self.codes, kind="stable")
-        self._sorted = self.codes[self._number]
+    def known(self, codes: Array) -> tuple[Array, Array]:
+        """The number of each code, and whether it has one."""
+        if not len(self):
+            return np.zeros(len(codes), dtype=np.int64), np.zeros(len(codes), dtype=bool)
+        at = np.minimum(np.searchsorted(self._sorted, codes), len(self) - 1)
+        return self._number[at], self._sorted[at] == codes
 
     def numbers(self, codes: Array) -> Array:
         """The number of each code; an unseen one gets the next."""
-        at = np.searchsorted(self._sorted, codes)
-        known = self._sorted[np.minimum(at, len(self) - 1)] == codes if len(self) else np.zeros(len(codes), dtype=bool)
-        if not known.all():
-            self.codes = np.concatenate([self.codes, np.unique(codes[~known])])
-            self._sort()
-            at = np.searchsorted(self._sorted, codes)
-        return self._number[at]
+        found, known = self.known(codes)
+        if known.all():
+            return found
+        self._add(np.unique(codes[~known]))
+        return self.known(codes)[0]
+
+    def _add(self, new: Array) -> None:
+        """Take in codes that ascend and have no number yet."""
+        at = np.searchsorted(self._sorted, new)
+        self._number = np.insert(self._number, at, np.arange(len(self), len(self) + len(new)))
+        self._sorted = np.insert(self._sorted, at, new)
+        self.codes = np.concatenate([self.codes, new])

@@ -1,27 +1,21 @@
 """Groups by number: each distinct tuple of group values has a number of its own.
 
 In: group columns as Arrow arrays. Out: numbers, and the values back, in order. Convention: NULL is a group and NaN is one group,
-as in Spark; a query without GROUP BY has the one group `()`. Python sees each distinct group of a batch once, not each row.
+as in Spark; a query without GROUP BY has the one group `()`. All groups of a batch are looked up at once: a million are as little
+trouble as a thousand for each row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from muntin.aggregates.base import Array
-
-_NAN = float("nan")
-
-
-def _values(column: pa.Array) -> list[Any]:
-    """Python values, with one NaN for all: two NaN objects are not equal, one is identical to itself."""
-    values = column.to_pylist()
-    return [_NAN if value != value else value for value in values] if pa.types.is_floating(column.type) else values
+from muntin.plan.numbering import Numbering
+from muntin.windows.hashes import mixed, row_hashes, same_rows
 
 
 def sortable(name: str, column: pa.Array) -> dict[str, pa.Array]:
@@ -41,36 +35,50 @@ def codes_of(columns: Sequence[pa.Array]) -> Array:
 
 
 class GroupIndex:
-    """Numbers of groups, given in order of first appearance."""
+    """Numbers of groups: found by a hash of their values, told apart by the values themselves."""
 
     def __init__(self, types: tuple[pa.DataType, ...]) -> None:
         self.types = types
-        self._numbers: dict[tuple[Any, ...], int] = {} if types else {(): 0}
+        self._hashes = Numbering()
+        self._columns = [pa.array([], type=type) for type in types]
         self._order: Array | None = None
-        self._columns: list[pa.Array] | None = None
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self._hashes) if self.types else 1
 
     def numbers(self, columns: Sequence[pa.Array], rows: int) -> Array:
         """The number of each row's group; unseen groups get the next ones."""
-        before = len(self._numbers)
-        if self.types and rows:
-            _, firsts, code = np.unique(codes_of(columns), return_index=True, return_inverse=True)
-            distinct = [_values(column.take(pa.array(firsts))) for column in columns]
-            found = [self._numbers.setdefault(key, len(self._numbers)) for key in zip(*distinct, strict=True)]
-            numbers = np.array(found, dtype=np.int64)[code]
-        else:
-            numbers = np.zeros(rows, dtype=np.int64)
-        if len(self._numbers) != before:
-            self._order = self._columns = None
-        return numbers
+        if not self.types or not rows:
+            return np.zeros(rows, dtype=np.int64)
+        _, firsts, code = np.unique(codes_of(columns), return_index=True, return_inverse=True)
+        return self._distinct_numbers([column.take(pa.array(firsts)) for column in columns])[code]
+
+    def _distinct_numbers(self, columns: Sequence[pa.Array]) -> Array:
+        """Of groups that are all different. One whose hash another group has tries the next hash."""
+        found = np.empty(len(columns[0]), dtype=np.int64)
+        hashes, waiting = row_hashes(columns), np.arange(len(found))
+        while len(waiting):
+            numbers, known = self._hashes.known(hashes[waiting])
+            at = np.nonzero(known)[0]
+            there = [column.take(pa.array(numbers[at])) for column in self._columns]
+            same = same_rows(there, [column.take(pa.array(waiting[at])) for column in columns])
+            found[waiting[at[same]]] = numbers[at[same]]
+            other, unseen = waiting[at[~same]], waiting[~known]
+            hashes[other] = mixed(hashes[other].view(np.uint64) + np.uint64(1)).view(np.int64)
+            first = np.unique(hashes[unseen], return_index=True)[1]
+            found[unseen[first]] = self._add(hashes[unseen[first]], [column.take(pa.array(unseen[first])) for column in columns])
+            waiting = np.concatenate([other, np.delete(unseen, first)])
+        return found
+
+    def _add(self, hashes: Array, columns: Sequence[pa.Array]) -> Array:
+        """Groups with ascending hashes that no other group has."""
+        if len(hashes):
+            self._columns = [pa.concat_arrays([held, new]) for held, new in zip(self._columns, columns, strict=True)]
+            self._order = None
+        return self._hashes.numbers(hashes)
 
     def columns(self) -> list[pa.Array]:
         """The group columns, one value per number."""
-        if self._columns is None:
-            keys = list(self._numbers)
-            self._columns = [pa.array([key[at] for key in keys], type=type) for at, type in enumerate(self.types)]
         return self._columns
 
     def order(self) -> Array:
@@ -86,8 +94,7 @@ class GroupIndex:
 
     def keep(self, numbers: Array) -> None:
         """Only these groups stay, renumbered in their order; the one group of a query without GROUP BY always does."""
-        if not self.types:
-            return
-        keys = list(self._numbers)
-        self._numbers = {keys[number]: at for at, number in enumerate(numbers)}
-        self._order = self._columns = None
+        if self.types:
+            self._hashes = Numbering(self._hashes.codes[numbers])
+            self._columns = [column.take(pa.array(numbers)) for column in self._columns]
+            self._order = None

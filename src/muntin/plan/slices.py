@@ -18,6 +18,7 @@ from itertools import groupby
 import numpy as np
 
 from muntin.aggregates.base import Array
+from muntin.plan.numbering import distinct
 from muntin.semantics import TimeWindow
 from muntin.timeline import Interval, Progression
 
@@ -82,7 +83,7 @@ class SliceManager:
         low, high = int(instants.min()), int(instants.max())
         if self.edges_per(high - low) + len(self.progressions) < len(instants) * len(self.progressions):
             edges = [np.arange(one.floor(low), high + 1, one.period) for one in self.progressions]
-            known = np.unique(np.concatenate(edges))
+            known = distinct(np.concatenate(edges))
             return known[np.searchsorted(known, instants, side="right") - 1]
         starts = np.full(instants.shape, np.iinfo(np.int64).min, dtype=np.int64)
         for progression in self.progressions:

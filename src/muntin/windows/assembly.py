@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
+from muntin.plan.numbering import distinct
 from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.timeline import BEGINNING
+from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
@@ -48,11 +51,20 @@ class Assembly:
     latest: int = BEGINNING
     lives: dict[str, QueryLife] = field(default_factory=dict)
     aggregations: Aggregations = field(default_factory=Aggregations)
+    arena: Arena = MEMORY
 
     def __post_init__(self) -> None:
         self.households: dict[Home, Household] = {}
         plan, self.plan = self.plan, SharedPlan((), (), self.plan.slicing, self.plan.sharing)
         self.use(plan)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the folds, which come from the plan."""
+        return {name: value for name, value in self.__dict__.items() if name != "_folds"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._folds = self._all_folds()
 
     # -- queries come and go ----------------------------------------------------------------------------------------------------
 
@@ -73,7 +85,7 @@ class Assembly:
 
     def _add(self, plan: QueryPlan) -> None:
         if not self.lives[plan.query.name].stopped:
-            home = self.households.setdefault(self.home_of(plan), Household(plan.family, self.plan.slicing, self.lives))
+            home = self.households.setdefault(self.home_of(plan), Household(plan.family, self.plan.slicing, self.lives, self.arena))
             home.add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
@@ -137,7 +149,7 @@ class Assembly:
 
     def _pieces(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[tuple[int, int, int]]:
         """Stretches of slices, each with the punctuation it allows."""
-        starts = np.unique(np.concatenate([shards.start for _, shards in feeds])) if feeds else np.empty(0, dtype=np.int64)
+        starts = distinct(np.concatenate([shards.start for _, shards in feeds])) if feeds else np.empty(0, dtype=np.int64)
         step = max(1, CELLS_AT_ONCE // max(1, home.width()))
         low = BEGINNING
         for at in range(step, len(starts), step):

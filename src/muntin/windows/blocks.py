@@ -16,6 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from muntin.aggregates.base import Array, Partial, State
+from muntin.plan.numbering import distinct
+from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.matrix import LaneMatrix
 from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
 
@@ -32,8 +34,8 @@ class Block:
 class BlockColumn(RangeColumn):
     """Cells as they are, and blocks derived from them."""
 
-    def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work) -> None:
-        super().__init__(partial, lanes, work)
+    def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work, arena: Arena = MEMORY) -> None:
+        super().__init__(partial, lanes, work, arena)
         self.blocks: dict[tuple[int, int], Block] = {}
 
     def insert_slices(self, positions: Array, instants: Array) -> None:
@@ -58,7 +60,8 @@ class BlockColumn(RangeColumn):
     def _padded(self, state: State, added: int) -> State:
         blank = self._blank(state[0].shape[0] if state[0].ndim == 2 else 1, added)
         return tuple(
-            np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1) for lane, new in zip(state, blank, strict=True)
+            self.arena.kept(np.concatenate([lane, new.reshape((*lane.shape[:-1], added))], axis=-1))
+            for lane, new in zip(state, blank, strict=True)
         )
 
     def _blank_pairs(self, count: int) -> State:
@@ -79,7 +82,7 @@ class BlockColumn(RangeColumn):
         for (level, number), block in self.blocks.items():
             reached = ((instants >> level) == number) & (instants < block.upto if block.suffix is None else True)
             if reached.any():
-                self._rebuild(level, number, block, np.unique(strands[reached]), starts)
+                self._rebuild(level, number, block, distinct(strands[reached]), starts)
 
     def _rebuild(self, level: int, number: int, block: Block, strands: Array, starts: Array) -> None:
         low, high = self._bounds(level, number, starts)
@@ -138,7 +141,7 @@ class BlockColumn(RangeColumn):
         low, high = self._bounds(level, number, starts)
         block = self.blocks.setdefault((level, number), Block())
         if block.suffix is None:
-            block.suffix = self._suffixes(low, high)
+            block.suffix = tuple(map(self.arena.kept, self._suffixes(low, high)))
         return block.suffix, high - len(block.suffix[0])
 
     def _heads(self, runs: Runs, pairs: Pairs, head: Array, level: int, starts: Array) -> State:
@@ -192,7 +195,7 @@ class BlockColumn(RangeColumn):
 
 def by_number(numbers: Array, run: Array) -> Iterator[tuple[int, Array]]:
     """The pairs of each distinct number, where runs have numbers; `run` says which run a pair belongs to."""
-    found = np.unique(numbers)
+    found = distinct(numbers)
     of_pair = numbers[run]
     for number in found:
         chosen = np.nonzero(of_pair == number)[0] if len(found) > 1 else np.arange(len(run))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from muntin.aggregates.base import Array, State
 from muntin.errors import DataError
+from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn
 from muntin.windows.due import bounds, horizon, windows_closing, with_empty
 from muntin.windows.life import QueryLife
@@ -120,7 +121,7 @@ class StoreWindows:
         """Windows in order, as many at once as their strands allow."""
         width = np.array([len(self.store.strands.of(predicate)) for predicate in self.predicate_of.tolist()], dtype=np.int64)
         piece = np.cumsum(np.maximum(width[owner], 1)) // CELLS_AT_ONCE
-        for number in np.unique(piece):
+        for number in distinct(piece):
             yield np.nonzero(piece == number)[0]
 
     def _close_piece(self, closing: Closing) -> Iterator[ResultChunk]:
@@ -130,7 +131,7 @@ class StoreWindows:
         for number, kin in enumerate(self.kin):
             kin_of[list(kin.members)] = number
         of_window, of_pair = kin_of[closing.owner], kin_of[closing.owner[pairs.run]]
-        for number in np.unique(of_window):
+        for number in distinct(of_window):
             windows = np.nonzero(of_window == number)[0]
             windows = windows[np.argsort(closing.owner[windows], kind="stable")]
             yield from self._close_kin(self.kin[number], closing, windows, np.nonzero(of_pair == number)[0], pairs, combined)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, QueryPlan
 from muntin.plan.slices import Slicing
+from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
 from muntin.windows.due import missed
 from muntin.windows.groups import GroupIndex
@@ -35,6 +37,7 @@ class Household:
     family: Family
     slicing: Slicing
     lives: Mapping[str, QueryLife]
+    arena: Arena = MEMORY
     stores: list[SliceStore] = field(default_factory=list)
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
@@ -43,6 +46,10 @@ class Household:
         self._at: dict[str, SliceStore] = {}
         self._windows: dict[int, StoreWindows] = {}
         self._numbered = 0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made again from the rest."""
+        return self.__dict__ | {"_windows": {}}
 
     def __contains__(self, name: str) -> bool:
         return name in self._at
@@ -63,7 +70,7 @@ class Household:
         known = next((store for store in self.stores if plan.query.where in store.predicates), None)
         found = known or next((store for store in self.stores if self._fits(store, plan)), None)
         if found is None:
-            found = SliceStore(self.family, self.groups, self.slicing)
+            found = SliceStore(self.family, self.groups, self.slicing, self.arena)
             self.stores.append(found)
         return found
 
@@ -117,7 +124,10 @@ class Household:
         """Once half the groups have no strand left, number them anew."""
         if len(self.groups) < FEW_GROUPS or not self.family.keys:
             return
-        alive = np.unique(np.concatenate([store.strands.group for store in self.stores]))
+        used = np.zeros(len(self.groups), dtype=bool)
+        for store in self.stores:
+            used[store.strands.group] = True
+        alive = np.nonzero(used)[0]
         if 2 * len(alive) < len(self.groups):
             numbers = np.zeros(len(self.groups), dtype=np.int64)
             numbers[alive] = np.arange(len(alive))

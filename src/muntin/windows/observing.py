@@ -16,6 +16,7 @@ from muntin.expression.tree import Expression
 from muntin.plan.divide import Division, Load
 from muntin.plan.family import Family
 from muntin.plan.load import Axes
+from muntin.plan.numbering import distinct
 from muntin.plan.shared import Grouping, SharedPlan
 from muntin.windows.groups import codes_of
 from muntin.windows.shards import Partials
@@ -33,7 +34,7 @@ def observed(plan: SharedPlan, partials: Sequence[Partials], rows: int) -> Load 
     shards: dict[tuple[Family, Axes], int] = {}
     slices = 1
     for grouping, arrived in zip(plan.groupings, partials, strict=True):
-        slices = max(slices, len(np.unique(arrived.at)))
+        slices = max(slices, len(distinct(arrived.at)))
         axes = frozenset(axis.expression for axis in grouping.axes)
         shards[grouping.family, axes] = len(arrived)
         if grouping.keys and len(arrived):
@@ -46,7 +47,7 @@ def cells_of(grouping: Grouping, arrived: Partials) -> Iterator[tuple[Axes, int]
     """How many cells occurred, on all axes and on those that some query touches."""
     if not grouping.axes or not len(arrived):
         return
-    code = np.unique(integers(arrived.keys[0], null=0))
+    code = distinct(integers(arrived.keys[0], null=0))
     yield frozenset(axis.expression for axis in grouping.axes), len(code)
     positions: dict[Expression, Array] = {}
     for axis in grouping.axes:
@@ -58,4 +59,4 @@ def cells_of(grouping: Grouping, arrived: Partials) -> Iterator[tuple[Axes, int]
         together: Array = np.zeros(len(code), dtype=np.int64)
         for expression in some:
             together = together * known[expression].size + positions[expression]
-        yield some, len(np.unique(together))
+        yield some, len(distinct(together))

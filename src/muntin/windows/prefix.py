@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.aggregates.base import Array, Differential, State
+from muntin.plan.numbering import distinct
+from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.matrix import LaneMatrix
 from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
 
@@ -16,8 +18,8 @@ from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
 class PrefixColumn(RangeColumn):
     partial: Differential
 
-    def __init__(self, partial: Differential, lanes: tuple[LaneMatrix, ...], work: Work) -> None:
-        super().__init__(partial, lanes, work)
+    def __init__(self, partial: Differential, lanes: tuple[LaneMatrix, ...], work: Work, arena: Arena = MEMORY) -> None:
+        super().__init__(partial, lanes, work, arena)
         for lane in lanes:
             lane.insert_rows(np.zeros(1, dtype=np.int64))
 
@@ -32,7 +34,7 @@ class PrefixColumn(RangeColumn):
         np.minimum.at(first, place, slices)
         # frexp's exponent doubles the depth from class to class, so that no strand is gone over twice as far as it needs.
         classes = np.frexp((len(starts) - first).astype(np.float64))[1]
-        for depth in np.unique(classes):
+        for depth in distinct(classes):
             chosen = classes == depth
             cells = np.nonzero(chosen[place])[0]
             column = (np.cumsum(chosen) - 1)[place[cells]]

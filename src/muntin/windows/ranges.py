@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from muntin.aggregates.base import Array, Partial, State
+from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.matrix import LaneMatrix
 
 
@@ -55,10 +56,11 @@ class Work:
 class RangeColumn(ABC):
     """The states of one partial over slices × strands."""
 
-    def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work) -> None:
+    def __init__(self, partial: Partial, lanes: tuple[LaneMatrix, ...], work: Work, arena: Arena = MEMORY) -> None:
         self.partial = partial
         self.lanes = lanes
         self.work = work
+        self.arena = arena
 
     @property
     def state(self) -> State:

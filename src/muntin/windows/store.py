@@ -17,9 +17,11 @@ from muntin.aggregates.base import Array, Differential, State
 from muntin.aggregates.sums import Count
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
+from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.semantics import TimeWindow
+from muntin.windows.arena import Arena
 from muntin.windows.blocks import BlockColumn
 from muntin.windows.groups import GroupIndex
 from muntin.windows.matrix import LaneMatrix
@@ -52,8 +54,9 @@ class Folded:
 
 
 class SliceStore:
-    def __init__(self, family: Family, groups: GroupIndex, slicing: Slicing) -> None:
+    def __init__(self, family: Family, groups: GroupIndex, slicing: Slicing, arena: Arena) -> None:
         self.family = family
+        self.arena = arena
         self.slices = SliceManager(slicing=slicing)
         self.starts: Array = np.empty(0, dtype=np.int64)
         self.strands = StrandIndex(groups)
@@ -109,8 +112,14 @@ class SliceStore:
 
     def _column(self, column: PartialColumn) -> RangeColumn:
         partial, types = column.partial, tuple(arg.type for arg in column.args)
-        lanes = tuple(LaneMatrix(lane, identity) for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True))
-        new = PrefixColumn(partial, lanes, self.work) if isinstance(partial, Differential) else BlockColumn(partial, lanes, self.work)
+        lanes = tuple(
+            LaneMatrix(lane, identity, self.arena) for lane, identity in zip(partial.lanes(*types), partial.identity(), strict=True)
+        )
+        new: RangeColumn
+        if isinstance(partial, Differential):
+            new = PrefixColumn(partial, lanes, self.work, self.arena)
+        else:
+            new = BlockColumn(partial, lanes, self.work, self.arena)
         new.widen(len(self.strands))
         if len(self.starts):
             new.insert_slices(np.zeros(len(self.starts), dtype=np.int64), self.starts)
@@ -124,7 +133,7 @@ class SliceStore:
             return
         starts = self.slices.slice_starts(folded.starts)
         strands = self.strands.numbers(folded.predicate, folded.group)
-        self._make_room(np.unique(starts))
+        self._make_room(distinct(starts))
         slices = np.searchsorted(self.starts, starts)[folded.slice]
         cell = slices * len(self.strands) + strands
         order = np.argsort(cell, kind="stable")

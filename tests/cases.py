@@ -25,6 +25,7 @@ from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP,
 from muntin.semantics import Alignment, TimeWindow
 from muntin.timeline import datetime_of, instant_of
 from muntin.windows.shards import Partials, grouping_layout
+from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
 from rowfunctions import RowFunctions, Values
 
 MONEY = decimal(12, 2)
@@ -100,7 +101,16 @@ _PLACES: list[tuple[Expression, st.SearchStrategy[Literal]]] = [
     (_seg, st.sampled_from(["", "a", "b", "ü"]).map(lambda text: Literal(text, STRING))),
     (_money, st.integers(-9, 9).map(lambda number: Literal(number, decimal(1, 0)))),
 ]
-_FALLIBLE = (functions.call("/", _x, _lane), st.integers(-3, 3).map(lambda number: Literal(number, INT)))
+_SMALL = st.integers(-3, 5).map(lambda number: Literal(number, INT))
+#: What own functions give, compared with constants like any other expression.
+_OWN_PLACES = [(functions.own_call(CLASS, _n), _SMALL), (functions.own_call(LETTERS, _seg), _SMALL)]
+_FALLIBLE_PLACES = [(functions.call("/", _x, _lane), _SMALL), (functions.own_call(SHARE, _n, _lane), _SMALL)]
+_OPAQUE = [functions.own_call(ODD, _n), functions.own_call(NEAR, _x, _lane), functions.own_call(ODD, functions.own_call(CLASS, _n))]
+_FALLIBLE_OPAQUE = [
+    functions.own_call(PICKY, _x, _lane),
+    functions.own_call(NEAR, functions.call("/", _x, _lane), _lane),
+    functions.own_call(ODD, functions.own_call(SHARE, _n, _lane)),
+]
 _OTHERS = [
     functions.call("is_null", _x),
     functions.call("in", _seg, Literal("a", STRING), Literal("ü", STRING)),
@@ -113,15 +123,17 @@ _OTHERS = [
 ]
 
 
-def predicates_over(places: list[tuple[Expression, st.SearchStrategy[Literal]]]) -> st.SearchStrategy[Expression]:
-    """Comparisons with constants on either side, tests of other kinds, AND, OR and NOT of them."""
+def predicates_over(
+    places: Sequence[tuple[Expression, st.SearchStrategy[Literal]]], opaque: Sequence[Expression]
+) -> st.SearchStrategy[Expression]:
+    """Comparisons with constants on either side, tests of other kinds, own functions; AND, OR and NOT of them."""
     comparisons = st.tuples(_OPERATORS, st.sampled_from(places), st.booleans()).flatmap(
         lambda parts: parts[1][1].map(
             lambda constant: functions.call(parts[0], *((parts[1][0], constant) if parts[2] else (constant, parts[1][0])))
         )
     )
     return st.recursive(
-        comparisons | st.sampled_from(_OTHERS),
+        comparisons | st.sampled_from(_OTHERS) | st.sampled_from(opaque),
         lambda inner: st.one_of(
             st.tuples(st.sampled_from(["and", "or"]), inner, inner).map(lambda parts: functions.call(parts[0], parts[1], parts[2])),
             inner.map(lambda part: functions.call("not", part)),
@@ -130,8 +142,10 @@ def predicates_over(places: list[tuple[Expression, st.SearchStrategy[Literal]]])
     )
 
 
-fallible_predicates = predicates_over([*_PLACES, _FALLIBLE])
-predicates = st.none() | predicates_over(_PLACES)
+_steady = predicates_over([*_PLACES, *_OWN_PLACES], _OPAQUE)
+fallible_predicates = predicates_over([*_PLACES, *_OWN_PLACES, *_FALLIBLE_PLACES], [*_OPAQUE, *_FALLIBLE_OPAQUE])
+#: Of a query's predicates about one in five can fail on some row.
+predicates = st.sampled_from([st.none(), _steady, _steady, _steady, fallible_predicates]).flatmap(lambda chosen: chosen)
 groupings = st.sampled_from([(), ("seg",), ("lane",), ("seg", "lane")])
 
 

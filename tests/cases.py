@@ -20,7 +20,7 @@ from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, 
 from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
-from muntin.reference import value
+from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
 from muntin.semantics import Alignment, TimeWindow
 from muntin.timeline import datetime_of, instant_of
@@ -178,11 +178,11 @@ def cut(items: list[Any], places: list[int]) -> list[list[Any]]:
     return [items[low:high] for low, high in zip([0, *edges], [*edges, len(items)], strict=True)]
 
 
-def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Partials:
-    """The pane-level query over Python rows: grouped by tick and group, lifted with `RowFunctions`."""
+def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | None = None) -> Partials:
+    """The pane-level query over Python rows, joined with tables: grouped by tick and group, lifted with `RowFunctions`."""
     tick = grouping.slice_manager().tick
-    shards: dict[Any, list[dict[str, Any]]] = {}
-    for row in batch:
+    shards: dict[Any, list[Row]] = {}
+    for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
         shards.setdefault(key, []).append(row)
@@ -191,7 +191,7 @@ def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Part
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
 
 
-def cell_of(row: dict[str, Any], axes: Sequence[Axis]) -> int:
+def cell_of(row: Row, axes: Sequence[Axis]) -> int:
     """The row's position on every axis as one number, the first axis least significant."""
     cell, stride = 0, 1
     for axis in axes:
@@ -200,14 +200,14 @@ def cell_of(row: dict[str, Any], axes: Sequence[Axis]) -> int:
     return cell
 
 
-def position_of(axis: Axis, row: dict[str, Any]) -> int:
+def position_of(axis: Axis, row: Row) -> int:
     try:
         return axis.position(value(axis.expression, row))
     except DataError:
         return axis.failed
 
 
-def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa.Array]:
+def lifted(column: PartialColumn, shards: list[list[Row]]) -> list[pa.Array]:
     singles = [lift_shard(column, shard) for shard in shards]
     if not singles:
         singles = [lift_shard(column, [])]
@@ -215,7 +215,7 @@ def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa
     return [arrow_of([single[at].value for single in singles], column) for at in range(len(singles[0]))]
 
 
-def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any, ...]:
+def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
@@ -223,7 +223,7 @@ def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any,
     return column.partial.lift(RowFunctions(len(passing)), *columns)
 
 
-def holds(where: Expression | None, row: dict[str, Any]) -> bool:
+def holds(where: Expression | None, row: Row) -> bool:
     """A predicate that fails does not hold; the failure is counted in a column of its own."""
     try:
         return where is None or value(where, row) is True
@@ -231,7 +231,7 @@ def holds(where: Expression | None, row: dict[str, Any]) -> bool:
         return False
 
 
-def fails(column: PartialColumn, row: dict[str, Any]) -> bool:
+def fails(column: PartialColumn, row: Row) -> bool:
     try:
         if column.where is None or value(column.where, row) is True:
             for arg in column.args:

@@ -72,7 +72,14 @@ class Outcome:
         assert (query.name in self.stopped) == (truth.error is not None), f"{query}\nstopped {self.stopped}, but {truth.error}"
 
 
-def run(plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after: int | None = None) -> Outcome:
+def run(
+    plan: SharedPlan,
+    batches: Batches,
+    *,
+    slack: int | None,
+    restart_after: int | None = None,
+    tables: reference.Tables | None = None,
+) -> Outcome:
     """The engine's steps over Python rows: absorb each batch, punctuate by slack (or only at the end), close all at the end."""
     assembly = Assembly(plan)
     chunks = []
@@ -81,7 +88,7 @@ def run(plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after:
         if slack is not None and batch:
             punctuation = max(instant_of(row["ts"]) for row in batch) - slack
         latest = max((instant_of(row["ts"]) for row in batch), default=BEGINNING)
-        chunks += assembly.step([python_partials(batch, grouping) for grouping in plan.groupings], punctuation, latest)
+        chunks += assembly.step([python_partials(batch, grouping, tables) for grouping in plan.groupings], punctuation, latest)
         if at == restart_after:
             assembly = restarted(assembly)
     chunks += assembly.step([grouping_layout(grouping).empty() for grouping in plan.groupings], END, BEGINNING)

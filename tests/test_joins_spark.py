@@ -44,7 +44,7 @@ def as_dictionaries(rows: list[tuple[Any, ...]], columns: str) -> list[dict[str,
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-@pytest.mark.parametrize(("sharing", "count"), [(Sharing.AUTOMATIC, 40), (Sharing.UNSHARED, 8)], ids=["shared", "unshared"])
+@pytest.mark.parametrize(("sharing", "count"), [(Sharing.AUTOMATIC, 24), (Sharing.UNSHARED, 6)], ids=["shared", "unshared"])
 def test_random_queries_over_tables_equal_the_reference(spark: SparkSession, sharing: Sharing, count: int) -> None:
     """Both runs have the same first queries over the same rows."""
     chance = random.Random(17)

@@ -20,11 +20,12 @@ from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, 
 from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
-from muntin.reference import value
+from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
 from muntin.semantics import Alignment, TimeWindow
 from muntin.timeline import datetime_of, instant_of
 from muntin.windows.shards import Partials, grouping_layout
+from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
 from rowfunctions import RowFunctions, Values
 
 MONEY = decimal(12, 2)
@@ -100,7 +101,16 @@ _PLACES: list[tuple[Expression, st.SearchStrategy[Literal]]] = [
     (_seg, st.sampled_from(["", "a", "b", "ü"]).map(lambda text: Literal(text, STRING))),
     (_money, st.integers(-9, 9).map(lambda number: Literal(number, decimal(1, 0)))),
 ]
-_FALLIBLE = (functions.call("/", _x, _lane), st.integers(-3, 3).map(lambda number: Literal(number, INT)))
+_SMALL = st.integers(-3, 5).map(lambda number: Literal(number, INT))
+#: What own functions give, compared with constants like any other expression.
+_OWN_PLACES = [(functions.own_call(CLASS, _n), _SMALL), (functions.own_call(LETTERS, _seg), _SMALL)]
+_FALLIBLE_PLACES = [(functions.call("/", _x, _lane), _SMALL), (functions.own_call(SHARE, _n, _lane), _SMALL)]
+_OPAQUE = [functions.own_call(ODD, _n), functions.own_call(NEAR, _x, _lane), functions.own_call(ODD, functions.own_call(CLASS, _n))]
+_FALLIBLE_OPAQUE = [
+    functions.own_call(PICKY, _x, _lane),
+    functions.own_call(NEAR, functions.call("/", _x, _lane), _lane),
+    functions.own_call(ODD, functions.own_call(SHARE, _n, _lane)),
+]
 _OTHERS = [
     functions.call("is_null", _x),
     functions.call("in", _seg, Literal("a", STRING), Literal("ü", STRING)),
@@ -113,15 +123,17 @@ _OTHERS = [
 ]
 
 
-def predicates_over(places: list[tuple[Expression, st.SearchStrategy[Literal]]]) -> st.SearchStrategy[Expression]:
-    """Comparisons with constants on either side, tests of other kinds, AND, OR and NOT of them."""
+def predicates_over(
+    places: Sequence[tuple[Expression, st.SearchStrategy[Literal]]], opaque: Sequence[Expression]
+) -> st.SearchStrategy[Expression]:
+    """Comparisons with constants on either side, tests of other kinds, own functions; AND, OR and NOT of them."""
     comparisons = st.tuples(_OPERATORS, st.sampled_from(places), st.booleans()).flatmap(
         lambda parts: parts[1][1].map(
             lambda constant: functions.call(parts[0], *((parts[1][0], constant) if parts[2] else (constant, parts[1][0])))
         )
     )
     return st.recursive(
-        comparisons | st.sampled_from(_OTHERS),
+        comparisons | st.sampled_from(_OTHERS) | st.sampled_from(opaque),
         lambda inner: st.one_of(
             st.tuples(st.sampled_from(["and", "or"]), inner, inner).map(lambda parts: functions.call(parts[0], parts[1], parts[2])),
             inner.map(lambda part: functions.call("not", part)),
@@ -130,8 +142,10 @@ def predicates_over(places: list[tuple[Expression, st.SearchStrategy[Literal]]])
     )
 
 
-fallible_predicates = predicates_over([*_PLACES, _FALLIBLE])
-predicates = st.none() | predicates_over(_PLACES)
+_steady = predicates_over([*_PLACES, *_OWN_PLACES], _OPAQUE)
+fallible_predicates = predicates_over([*_PLACES, *_OWN_PLACES, *_FALLIBLE_PLACES], [*_OPAQUE, *_FALLIBLE_OPAQUE])
+#: Of a query's predicates about one in five can fail on some row.
+predicates = st.sampled_from([st.none(), _steady, _steady, _steady, fallible_predicates]).flatmap(lambda chosen: chosen)
 groupings = st.sampled_from([(), ("seg",), ("lane",), ("seg", "lane")])
 
 
@@ -164,11 +178,11 @@ def cut(items: list[Any], places: list[int]) -> list[list[Any]]:
     return [items[low:high] for low, high in zip([0, *edges], [*edges, len(items)], strict=True)]
 
 
-def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Partials:
-    """The pane-level query over Python rows: grouped by tick and group, lifted with `RowFunctions`."""
+def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | None = None) -> Partials:
+    """The pane-level query over Python rows, joined with tables: grouped by tick and group, lifted with `RowFunctions`."""
     tick = grouping.slice_manager().tick
-    shards: dict[Any, list[dict[str, Any]]] = {}
-    for row in batch:
+    shards: dict[Any, list[Row]] = {}
+    for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
         shards.setdefault(key, []).append(row)
@@ -177,7 +191,7 @@ def python_partials(batch: Sequence[dict[str, Any]], grouping: Grouping) -> Part
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
 
 
-def cell_of(row: dict[str, Any], axes: Sequence[Axis]) -> int:
+def cell_of(row: Row, axes: Sequence[Axis]) -> int:
     """The row's position on every axis as one number, the first axis least significant."""
     cell, stride = 0, 1
     for axis in axes:
@@ -186,14 +200,14 @@ def cell_of(row: dict[str, Any], axes: Sequence[Axis]) -> int:
     return cell
 
 
-def position_of(axis: Axis, row: dict[str, Any]) -> int:
+def position_of(axis: Axis, row: Row) -> int:
     try:
         return axis.position(value(axis.expression, row))
     except DataError:
         return axis.failed
 
 
-def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa.Array]:
+def lifted(column: PartialColumn, shards: list[list[Row]]) -> list[pa.Array]:
     singles = [lift_shard(column, shard) for shard in shards]
     if not singles:
         singles = [lift_shard(column, [])]
@@ -201,7 +215,7 @@ def lifted(column: PartialColumn, shards: list[list[dict[str, Any]]]) -> list[pa
     return [arrow_of([single[at].value for single in singles], column) for at in range(len(singles[0]))]
 
 
-def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any, ...]:
+def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
@@ -209,7 +223,7 @@ def lift_shard(column: PartialColumn, shard: list[dict[str, Any]]) -> tuple[Any,
     return column.partial.lift(RowFunctions(len(passing)), *columns)
 
 
-def holds(where: Expression | None, row: dict[str, Any]) -> bool:
+def holds(where: Expression | None, row: Row) -> bool:
     """A predicate that fails does not hold; the failure is counted in a column of its own."""
     try:
         return where is None or value(where, row) is True
@@ -217,7 +231,7 @@ def holds(where: Expression | None, row: dict[str, Any]) -> bool:
         return False
 
 
-def fails(column: PartialColumn, row: dict[str, Any]) -> bool:
+def fails(column: PartialColumn, row: Row) -> bool:
     try:
         if column.where is None or value(column.where, row) is True:
             for arg in column.args:

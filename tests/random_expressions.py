@@ -14,7 +14,8 @@ from random import Random
 from typing import Any
 
 from muntin.errors import TypeMismatch
-from muntin.expression.functions import call, cast
+from muntin.expression.functions import call, cast, own_call
+from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Call, Column, Expression, Literal, columns_of, walk
 from muntin.schema import (
     BIGINT,
@@ -32,6 +33,7 @@ from muntin.schema import (
     Type,
     decimal,
 )
+from opaque import LETTERS, ODD, SHARE
 
 COLUMNS: dict[str, Type] = {
     "boo": BOOLEAN, "ti": TINYINT, "si": SMALLINT, "i": INT, "l": BIGINT, "f": FLOAT, "d": DOUBLE,
@@ -137,6 +139,19 @@ def built(name: str, template: str) -> Callable[..., Sample | None]:
     return build
 
 
+def own(function: OwnFunction, template: str) -> Callable[..., Sample | None]:
+    """A call of an own function, and SQL that means the same."""
+
+    def build(*args: Sample) -> Sample | None:
+        try:
+            expression = own_call(function, *(arg.expression for arg in args))
+        except TypeMismatch:
+            return None
+        return Sample(expression, template.format(*(arg.sql for arg in args))) if comparable(expression) else None
+
+    return build
+
+
 def cast_sample(arg: Sample, target: Type) -> Sample | None:
     try:
         expression = cast(arg.expression, target)
@@ -176,6 +191,12 @@ def functional(name: str, count: int) -> Callable[..., Sample | None]:
 PLACES = [literal(n, INT) for n in (-2, -1, 0, 1, 3)]
 UNITS = [literal(unit, STRING) for unit in ("year", "quarter", "MONTH", "week", "day", "hour", "minute", "second", "millisecond")]
 PATTERNS = [literal(pattern, STRING) for pattern in ("%", "_", "a%", "%\\%\\_", "é_", "%.%", "")]
+#: Own functions and what they mean in SQL: they do not see NULL, and arguments are evaluated from the left.
+OWN = {
+    ODD: "if(CAST({0} AS BIGINT) % 5 = 0, NULL, pmod(CAST({0} AS BIGINT), 2) = 1)",
+    LETTERS: "if(CAST({0} AS STRING) = '', NULL, length(CAST({0} AS STRING)))",
+    SHARE: "if(CAST({0} AS BIGINT) IS NULL, NULL, floor(pmod(CAST({0} AS BIGINT), 100) / CAST({1} AS INT)))",
+}
 #: How a larger expression is made of smaller ones: a builder and what it takes: any expression, a condition or one of a list.
 ANY, CONDITION = "any", "condition"
 OPERATIONS: list[tuple[Callable[..., Sample | None], list[Any]]] = [
@@ -200,6 +221,7 @@ OPERATIONS: list[tuple[Callable[..., Sample | None], list[Any]]] = [
     (built("case", "(CASE WHEN {} THEN {} WHEN {} THEN {} ELSE {} END)"), [CONDITION, ANY, CONDITION, ANY, ANY]),
     (built("case", "(CASE WHEN {} THEN {} END)"), [CONDITION, ANY]),
     (built("if", "if({}, {}, {})"), [CONDITION, ANY, ANY]),
+    *[(own(function, sql), [ANY] * len(function.arguments)) for function, sql in OWN.items()] * 2,
     *[(cast_sample, [ANY, TARGETS])] * 8,
 ]
 

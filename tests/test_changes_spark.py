@@ -200,3 +200,28 @@ def test_a_reloaded_table_is_picked_up_between_batches(spark: SparkSession, clic
     steps.job.stop(final=True)
     assert [row["w"] for row in rows_of(tmp_path / "out", "weighed")] == [2, 220]
     assert [row["clicks"] for row in rows_of(tmp_path / "out", "by_user")] == [4, 4, 4], "who does not join sees each row once"
+
+
+def test_versions_that_no_restart_needs_are_forgotten_under_many_changes(
+    stepping: Callable[..., tuple[Engine, Steps]], spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kept are those since the snapshot before last, six to a batch and two batches to a snapshot, and the chain they are read from."""
+    monkeypatch.setattr("muntin.spark.registrylog.LONGEST_CHAIN", 4)
+    monkeypatch.setattr("muntin.spark.slicelog.MOST_ENTRIES", 2)
+    engine, steps = stepping()
+    kept = []
+    for at in range(24):
+        engine.add(BIG, name=f"q{at}")
+        if at:
+            engine.drop(f"q{at - 1}")
+        if at % 3 == 2:
+            steps.feed(at * 10 + 1)
+        kept.append(len(list((tmp_path / "checkpoint/registry").iterdir())))
+    steps.job.stop()
+    assert engine.registry.version > 40
+    assert max(kept) <= 2 * 6 + 4
+    clicks.add_seconds(241)
+    again = engine_over(spark, clicks, slack="0 seconds")
+    run_now(again, tmp_path / "out", tmp_path / "checkpoint", final=True)
+    assert {query.name for query in again.queries} == {"by_user", "total", "q23"}
+    assert ends(rows_of(tmp_path / "out", "q23"))[-1] == 260

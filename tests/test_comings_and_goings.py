@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,10 @@ from muntin.plan.divide import Load, Sharing
 from muntin.plan.shared import shared_plan
 from muntin.query.model import Query
 from muntin.timeline import BEGINNING, END, instant_of
-from muntin.windows.assembly import Assembly, tables_by_query
+from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
 from muntin.windows.shards import grouping_layout
-from muntin.windows.snapshots import restore, snapshot
-from test_laws import same
+from test_laws import Outcome, restarted
 
 BATCHES = 6
 
@@ -51,9 +49,7 @@ class Run:
     sharing: Sharing
     slack: int
 
-    def __call__(
-        self, schedule: tuple[Stay, ...], batches: list[list[dict[str, Any]]], loads: list[Load], restarts: set[int]
-    ) -> dict[str, Any]:
+    def __call__(self, schedule: tuple[Stay, ...], batches: list[list[dict[str, Any]]], loads: list[Load], restarts: set[int]) -> Outcome:
         assembly = Assembly(self.plan(schedule, 0, loads[0]))
         chunks: list[ResultChunk] = []
         for at, batch in enumerate(batches):
@@ -64,21 +60,14 @@ class Run:
             assembly = restarted(assembly) if at in restarts else assembly
         assembly.use(self.plan(schedule, BATCHES, loads[-1]))
         chunks += assembly.step([grouping_layout(grouping).empty() for grouping in assembly.plan.groupings], END, BEGINNING)
-        tables = tables_by_query(chunks)
-        return {stay.query.name: tables[stay.query.name].to_pylist() if stay.query.name in tables else [] for stay in schedule}
+        return Outcome.of([stay.query.name for stay in schedule], chunks)
 
     def plan(self, schedule: tuple[Stay, ...], batch: int, load: Load) -> Any:
         present = [stay.query for stay in schedule if stay.joins <= batch < stay.leaves]
         return shared_plan(present, AGGREGATES, sharing=self.sharing, load=load)
 
 
-def restarted(old: Assembly) -> Assembly:
-    new = Assembly(old.plan, latest=old.latest, lives=deepcopy(old.lives))
-    restore(new, snapshot(old), old.punctuation)
-    return new
-
-
-def truth(stay: Stay, batches: list[list[dict[str, Any]]], slack: int) -> list[dict[str, Any]]:
+def truth(stay: Stay, batches: list[list[dict[str, Any]]], slack: int) -> reference.Results:
     """The query by itself, over the rows that came while it was there."""
     before, _ = reference.arrivals(batches[: stay.joins], time="ts", slack=slack)
     arrived, punctuation = reference.arrivals(batches[: stay.leaves], time="ts", slack=slack)
@@ -113,5 +102,4 @@ def test_a_query_gives_what_it_gives_alone_with_the_same_join_and_leave_position
     batches = cut(arriving, places)
     ours = Run(sharing, slack)(schedule, batches, loads, restarts)
     for stay in schedule:
-        expected = truth(stay, batches, slack)
-        assert same(ours[stay.query.name], expected), f"{stay}\nours  {ours[stay.query.name]}\ntruth {expected}"
+        ours.check(stay.query, truth(stay, batches, slack))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Iterable, Sequence, Set
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -33,7 +33,6 @@ from muntin import reference
 from muntin.aggregates import AGGREGATES
 from muntin.aggregates.base import Differential
 from muntin.columnar import to_arrow
-from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Expression, Literal
 from muntin.plan.divide import Sharing
@@ -45,6 +44,7 @@ from muntin.semantics import TimeWindow, extent, wids
 from muntin.semantics import windows as window_ids
 from muntin.timeline import BEGINNING, END, Interval, instant_of
 from muntin.windows.assembly import Assembly, tables_by_query
+from muntin.windows.closing import ResultChunk
 from muntin.windows.shards import grouping_layout
 from muntin.windows.snapshots import restore, snapshot
 
@@ -52,9 +52,34 @@ Batches = list[list[dict[str, Any]]]
 STRATEGIES = [(sharing, slicing) for sharing in Sharing for slicing in Slicing]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What a run emitted for each query, and which of them stopped on their data."""
+
+    rows: dict[str, list[dict[str, Any]]]
+    stopped: Set[str]
+
+    @staticmethod
+    def of(names: Iterable[str], chunks: Sequence[ResultChunk]) -> Outcome:
+        tables = tables_by_query(chunks)
+        rows = {name: tables[name].to_pylist() if name in tables else [] for name in names}
+        return Outcome(rows, {chunk.query for chunk in chunks if chunk.error})
+
+    def check(self, query: Query, truth: reference.Results) -> None:
+        """A query emits what the reference says and stops where the reference does."""
+        ours = self.rows[query.name]
+        assert same(ours, truth), f"{query}\nours  {ours}\ntruth {truth}"
+        assert (query.name in self.stopped) == (truth.error is not None), f"{query}\nstopped {self.stopped}, but {truth.error}"
+
+
 def run(
-    plan: SharedPlan, batches: Batches, *, slack: int | None, restart_after: int | None = None, stopping: Set[str] = frozenset()
-) -> dict[str, list[dict[str, Any]]]:
+    plan: SharedPlan,
+    batches: Batches,
+    *,
+    slack: int | None,
+    restart_after: int | None = None,
+    tables: reference.Tables | None = None,
+) -> Outcome:
     """The engine's steps over Python rows: absorb each batch, punctuate by slack (or only at the end), close all at the end."""
     assembly = Assembly(plan)
     chunks = []
@@ -63,13 +88,11 @@ def run(
         if slack is not None and batch:
             punctuation = max(instant_of(row["ts"]) for row in batch) - slack
         latest = max((instant_of(row["ts"]) for row in batch), default=BEGINNING)
-        chunks += assembly.step([python_partials(batch, grouping) for grouping in plan.groupings], punctuation, latest)
+        chunks += assembly.step([python_partials(batch, grouping, tables) for grouping in plan.groupings], punctuation, latest)
         if at == restart_after:
             assembly = restarted(assembly)
     chunks += assembly.step([grouping_layout(grouping).empty() for grouping in plan.groupings], END, BEGINNING)
-    assert {chunk.query for chunk in chunks if chunk.error} <= stopping
-    tables = tables_by_query(chunks)
-    return {plan.query.name: tables[plan.query.name].to_pylist() if plan.query.name in tables else [] for plan in plan.queries}
+    return Outcome.of([plan.query.name for plan in plan.queries], chunks)
 
 
 def restarted(old: Assembly) -> Assembly:
@@ -115,8 +138,7 @@ def test_every_strategy_cut_and_arrival_order_gives_the_reference_result(
     ours = run(plan, batches, slack=slack, restart_after=restart_after)
     arrived, _ = reference.arrivals(batches, time="ts", slack=10**9 if slack is None else slack)
     for query in some_queries:
-        truth = reference.results(query, arrived, AGGREGATES)
-        assert same(ours[query.name], truth), f"{query}\nours  {ours[query.name]}\ntruth {truth}"
+        ours.check(query, reference.results(query, arrived, AGGREGATES))
 
 
 @settings(max_examples=300)
@@ -143,7 +165,8 @@ def test_a_query_does_not_depend_on_its_neighbours(
     together = run(shared_plan(some_queries, AGGREGATES), batches, slack=5)
     for query in some_queries:
         alone = run(shared_plan([query], AGGREGATES), batches, slack=5)
-        assert same(together[query.name], alone[query.name])
+        assert same(together.rows[query.name], alone.rows[query.name])
+        assert alone.stopped == together.stopped & {query.name}
 
 
 @settings(max_examples=2000)
@@ -157,23 +180,11 @@ def test_a_query_does_not_depend_on_its_neighbours(
 def test_a_query_whose_predicate_fails_stops_at_that_window_and_the_others_go_on(
     some_queries: tuple[Query, ...], predicate: Expression, some_rows: list[dict[str, Any]], places: list[int], sharing: Sharing
 ) -> None:
-    failing = replace(some_queries[0], where=predicate, emit_empty=False)
-    plan = shared_plan([failing, *some_queries[1:]], AGGREGATES, sharing=sharing)
-    ours = run(plan, cut(some_rows, places), slack=None, stopping={failing.name})
-    broken = [row for row in some_rows if fails(predicate, row)]
-    first = min((extent(w, failing.window).end for row in broken for w in wids(instant_of(row["ts"]), failing.window)), default=END)
-    whole = [reference.Arrival(row) for row in some_rows if row not in broken]
-    assert same(ours[failing.name], reference.results(failing, whole, AGGREGATES, punctuation=first - 1))
-    for query in some_queries[1:]:
-        assert same(ours[query.name], reference.results(query, [reference.Arrival(row) for row in some_rows], AGGREGATES))
-
-
-def fails(predicate: Expression, row: dict[str, Any]) -> bool:
-    try:
-        reference.value(predicate, row)
-    except DataError:
-        return True
-    return False
+    failing = replace(some_queries[0], where=predicate)
+    together = [failing, *some_queries[1:]]
+    ours = run(shared_plan(together, AGGREGATES, sharing=sharing), cut(some_rows, places), slack=None)
+    for query in together:
+        ours.check(query, reference.results(query, [reference.Arrival(row) for row in some_rows], AGGREGATES))
 
 
 @given(window=windows, instant=st.integers(-500, 500), window_id=st.integers(-50, 50))
@@ -275,7 +286,7 @@ def test_having_guards_the_select_list() -> None:
         having=functions.call(">", count, Literal(1, INT)),
     )
     some_rows = [{"ts": moment(at), "seg": seg} for at, seg in ((1, "a"), (2, "a"), (3, "b"))]
-    assert [row["r"] for row in run(shared_plan([query], AGGREGATES), [some_rows], slack=None)["q"]] == [10.0]
+    assert [row["r"] for row in run(shared_plan([query], AGGREGATES), [some_rows], slack=None).rows["q"]] == [10.0]
 
 
 def test_many_slices_and_groups_are_taken_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +300,7 @@ def test_many_slices_and_groups_are_taken_in_pieces(monkeypatch: pytest.MonkeyPa
     by_seg = Query("g", "s", TimeWindow(range=17, slide=5), outputs, group_by=(GroupColumn("seg", COLUMNS["seg"]),))
     total = Query("t", "s", TimeWindow(range=8, slide=3), outputs, emit_empty=True)
     some_rows = [{"ts": moment(at * at % 997 * 3), "seg": f"s{at % 37}", "lane": at % 11} for at in range(300)]
-    ours = run(shared_plan([by_seg, total], AGGREGATES), [some_rows[:200], some_rows[200:]], slack=None)
+    ours = run(shared_plan([by_seg, total], AGGREGATES), [some_rows[:200], some_rows[200:]], slack=None).rows
     arrived = [reference.Arrival(row) for row in some_rows]
     assert same(ours["g"], reference.results(by_seg, arrived, AGGREGATES))
     assert same(ours["t"], reference.results(total, arrived, AGGREGATES))

@@ -100,6 +100,20 @@ def test_elsewhere_there_is_at_most_one_plain_line_in_ten_seconds_and_one_at_the
     assert "\x1b" not in printed(screen)
 
 
+def test_each_stream_has_a_line_of_its_own() -> None:
+    screen, clock = console(terminal=False), Clock()
+    with ProgressDisplay(console=screen, clock=clock) as display:
+        for second in (9, 10, 11, 19, 20, 21):
+            clock.now = 100.0 + second
+            display.update(Progress("trades", entries=second))
+            display.update(Progress("quotes", entries=100 + second))
+        shown = drawn(display)
+    lines = [line.split(" · ")[0] for line in printed(screen).splitlines()]
+    assert [line for line in lines if line.startswith("trades")] == ["trades: 10 batches", "trades: 20 batches", "trades: 21 batches"]
+    assert [line for line in lines if line.startswith("quotes")] == ["quotes: 110 batches", "quotes: 120 batches", "quotes: 121 batches"]
+    assert [line.split("   ")[0][2:] for line in shown[::2]] == ["trades: 21 batches", "quotes: 121 batches"]
+
+
 def test_a_job_that_never_had_rows_says_nothing_elsewhere() -> None:
     screen = console(terminal=False)
     with ProgressDisplay(console=screen):

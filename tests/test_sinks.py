@@ -366,6 +366,15 @@ def test_parts_of_another_run_are_refused(tmp_path: Path) -> None:
     file_sink(tmp_path).close()
 
 
+@pytest.mark.parametrize("layout", Layout)
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[]", b'"run-1"'])
+def test_a_harmed_owner_file_is_refused(tmp_path: Path, layout: Layout, content: bytes) -> None:
+    file_sink(tmp_path, layout=layout).close()
+    (tmp_path / "_muntin.json").write_bytes(content)
+    with pytest.raises(SinkError, match=r"(?s)_muntin.json says whose an output directory is.*found: .*way out: choose an empty output"):
+        file_sink(tmp_path, layout=layout)
+
+
 def test_a_directory_with_something_else_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "big").mkdir()
     (tmp_path / "big" / "precious.txt").touch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,17 @@ def test_a_copy_that_was_not_finished_is_made_again(spark: SparkSession, tmp_pat
     copy = tmp_path / "copies" / f"close@{version}"
     copy.rename(copy.with_name(f".{copy.name}.aside"))
     assert values(tables.frame("close", tables.versions(["close"])["close"])) == [("a", 1.0)]
+
+
+@pytest.mark.parametrize("file", ["part-*.parquet", "_muntin"])
+@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])], ids=["missing", "cut"])
+def test_a_harmed_copy_is_refused(spark: SparkSession, tmp_path: Path, file: str, harm: Callable[[Path], object]) -> None:
+    tables = Tables(spark, {"close": csv_table(tmp_path / "close.csv", "a,1\n")}, tmp_path / "copies")
+    version = tables.versions(["close"])["close"]
+    (harmed,) = (tmp_path / f"copies/close@{version}").glob(file)
+    harm(harmed)
+    with pytest.raises(CheckpointError, match=f"there and unharmed\n.*{harmed.name}"):
+        tables.frame("close", version)
 
 
 def test_a_table_with_the_same_files_and_another_declaration_is_another_version(spark: SparkSession, tmp_path: Path) -> None:

@@ -15,20 +15,24 @@ The path of the data, and the module that is each step of it:
 
 from __future__ import annotations
 
-from muntin.aggregates.base import Aggregate, Differential, LaneType, Lowered, Partial
-from muntin.aggregates.own import Part, own_aggregate
-from muntin.errors import MuntinError
-from muntin.plan.divide import Sharing
-from muntin.plan.slices import Slicing
-from muntin.query.own_functions import python_function, spark_function
-from muntin.spark.engine import Engine
-from muntin.spark.results import Results
-from muntin.spark.running import Pace, RunningJob, Trigger
-from muntin.spark.session import session
-from muntin.spark.sinks.callback import CallbackSink
-from muntin.spark.sinks.console import ConsoleSink
-from muntin.spark.sinks.files import FileSink, Layout
-from muntin.spark.sinks.memory import MemorySink
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from muntin.aggregates.base import Aggregate, Differential, LaneType, Lowered, Partial
+    from muntin.aggregates.own import Part, own_aggregate
+    from muntin.errors import MuntinError
+    from muntin.plan.divide import Sharing
+    from muntin.plan.slices import Slicing
+    from muntin.query.own_functions import python_function, spark_function
+    from muntin.spark.engine import Engine
+    from muntin.spark.results import Results
+    from muntin.spark.running import Pace, RunningJob, Trigger
+    from muntin.spark.session import session
+    from muntin.spark.sinks.callback import CallbackSink
+    from muntin.spark.sinks.console import ConsoleSink
+    from muntin.spark.sinks.files import FileSink, Layout
+    from muntin.spark.sinks.memory import MemorySink
 
 __version__ = "0.1.0"
 
@@ -37,3 +41,34 @@ __all__ = [
     "MuntinError", "Pace", "Part", "Partial", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate",
     "python_function", "session", "spark_function",
 ]  # fmt: skip
+
+#: Where the public names are. Each module is imported when one of its names is first asked for: commands that only talk to a running job
+#: need neither PySpark nor Arrow.
+_HOMES = {
+    "muntin.aggregates.base": ("Aggregate", "Differential", "LaneType", "Lowered", "Partial"),
+    "muntin.aggregates.own": ("Part", "own_aggregate"),
+    "muntin.errors": ("MuntinError",),
+    "muntin.plan.divide": ("Sharing",),
+    "muntin.plan.slices": ("Slicing",),
+    "muntin.query.own_functions": ("python_function", "spark_function"),
+    "muntin.spark.engine": ("Engine",),
+    "muntin.spark.results": ("Results",),
+    "muntin.spark.running": ("Pace", "RunningJob", "Trigger"),
+    "muntin.spark.session": ("session",),
+    "muntin.spark.sinks.callback": ("CallbackSink",),
+    "muntin.spark.sinks.console": ("ConsoleSink",),
+    "muntin.spark.sinks.files": ("FileSink", "Layout"),
+    "muntin.spark.sinks.memory": ("MemorySink",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from muntin.aggregates.base import Aggregate
+from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.evaluate import Scope, evaluate, holds
 from muntin.expression.tree import Expression
 from muntin.query.model import Query
 from muntin.semantics import extent, wids, wids_after
-from muntin.timeline import BEGINNING, END, datetime_of, instant_of
+from muntin.timeline import BEGINNING, END, Interval, datetime_of, instant_of
 
 Row = Mapping[str, Any]
 Tables = Mapping[str, Sequence[Row]]
@@ -40,28 +41,42 @@ def arrivals(batches: Iterable[Sequence[Row]], *, time: str, slack: int) -> tupl
     return out, punctuation
 
 
+class Results(list[dict[str, Any]]):
+    """Result rows, up to the first window whose data fails; `error` is what failed there."""
+
+    error: DataError | None = None
+
+
 def results(
     query: Query, rows: Sequence[Arrival], aggregates: Mapping[str, Aggregate], *, since: int = BEGINNING, punctuation: int = END,
     tables: Tables | None = None,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> Results:  # fmt: skip
     """What it emits for windows that start at `since` or later and end at the punctuation or before, in order of end and group."""
-    time, every = query.window.wattr, joined(query, rows, tables or {})
-    passing = [one for one in every if query.where is None or value(query.where, one.row) is True]
-    touched = {w for one in (every if query.emit_empty else passing) for w in open_wids(query, one, since)}
+    time, every, out = query.window.wattr, joined(query, rows, tables or {}), Results()
+    touched = {w for one in every for w in open_wids(query, one, since)}
     if query.emit_empty and touched:
         latest = max(instant_of(one.row[time]) for one in rows)
         touched = set(range(min(touched), max(*touched, wids_after(latest, query.window) - 1) + 1))
-    out = []
     for window in (extent(w, query.window) for w in sorted(touched)):
-        inside = [one.row for one in passing if instant_of(one.row[time]) in window and window.end > one.punctuation]
-        groups = grouped(query, inside) if window.end <= punctuation else ()
-        for key, members in sorted(groups, key=lambda item: [sort_key(part) for part in item[0]]):
-            args = {call: [tuple(value(arg, row) for arg in call.args) for row in members] for call in query.aggregate_calls}
-            values = {call: aggregates[call.aggregate].evaluate(given, call.type) for call, given in args.items()}
-            scope = Scope(groups=key, aggregates=values, start=window.start, end=window.end)
-            if query.having is None or evaluate(query.having, scope) is True:
-                bounds = {"window_start": datetime_of(window.start), "window_end": datetime_of(window.end)}
-                out.append(bounds | {output.name: evaluate(output.expression, scope) for output in query.outputs})
+        inside = [one.row for one in every if instant_of(one.row[time]) in window and window.end > one.punctuation]
+        try:
+            out += emitted(query, window, inside, aggregates) if window.end <= punctuation else []
+        except DataError as error:
+            out.error = error
+            break
+    return out
+
+
+def emitted(query: Query, window: Interval, rows: Sequence[Row], aggregates: Mapping[str, Aggregate]) -> list[dict[str, Any]]:
+    """What one window gives: its rows that pass WHERE, by group."""
+    out, passing = [], [row for row in rows if query.where is None or value(query.where, row) is True]
+    for key, members in sorted(grouped(query, passing), key=lambda item: [sort_key(part) for part in item[0]]):
+        args = {call: [tuple(value(arg, row) for arg in call.args) for row in members] for call in query.aggregate_calls}
+        values = {call: aggregates[call.aggregate].evaluate(given, call.type) for call, given in args.items()}
+        scope = Scope(groups=key, aggregates=values, start=window.start, end=window.end)
+        if query.having is None or evaluate(query.having, scope) is True:
+            bounds = {"window_start": datetime_of(window.start), "window_end": datetime_of(window.end)}
+            out.append(bounds | {output.name: evaluate(output.expression, scope) for output in query.outputs})
     return out
 
 

@@ -5,6 +5,10 @@ Convention: `lift(F, *columns)` returns named Spark aggregate Columns of BIGINT 
 values combine: 'sum', 'min' or 'max', or is one function of two mappings of NumPy arrays; `lower` takes a mapping of arrays and
 returns an array, NaN-free values being valid where `valid`, if given, says so. Exact sums of integers are differential by themselves;
 a function `combine` may come with `uncombine`.
+An overflow stops the queries whose windows it is in. In Spark: `lift` is handed guarded functions and Columns (`guarded`), and the state
+counts the shards that failed. In NumPy: the same function is applied to the parts as doubles, and by how many times 2^64 the two
+results differ is kept beside each integer part, so that a running total may wrap and a window of it still be exact. A function that
+doubles do not have, a bitwise one, does not overflow.
 """
 
 from __future__ import annotations
@@ -17,11 +21,15 @@ import numpy as np
 
 from muntin.aggregates.base import Aggregate, Array, Differential, LaneType, Lowered, Partial, State
 from muntin.aggregates.bounded import Placed
+from muntin.aggregates.guarded import Guarded, GuardedFunctions
 from muntin.columnar import floats, integers
 from muntin.errors import Refusal
+from muntin.expression.signature import either
 from muntin.schema import DOUBLE, Type
 
 Named = Mapping[str, Array]
+#: How far a wrapped integer is from what it should be.
+_ROUND = 2.0**64
 _OPERATIONS: dict[str, tuple[Callable[..., Any], dict[LaneType, Any]]] = {
     "sum": (np.add, {LaneType.INT64: 0, LaneType.FLOAT64: 0.0}),
     "min": (np.fmin, {LaneType.INT64: np.iinfo(np.int64).max, LaneType.FLOAT64: np.nan}),
@@ -47,30 +55,85 @@ class OwnPartial(Partial):
     lift_columns: Callable[..., Mapping[str, Any]]
     combine_parts: Callable[[Named, Named], Named]
 
+    @property
+    def whole(self) -> tuple[int, ...]:
+        """The positions of the integer parts. Behind the parts a state has a lane of wraps for each, then one of failures."""
+        return tuple(at for at, part in enumerate(self.parts) if part.lane is LaneType.INT64)
+
     def lanes(self, *types: Type) -> tuple[LaneType, ...]:
-        return tuple(part.lane for part in self.parts)
+        return (*(part.lane for part in self.parts), *(LaneType.INT64 for _ in self.whole), LaneType.INT64)
 
     def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
-        lifted = self.lift_columns(functions, *columns)
-        return tuple(lifted[part.name] for part in self.parts)
+        guarded = GuardedFunctions(functions)
+        parts = [guarded.guarded(one) for one in self._lifted(guarded, [guarded.guarded(column) for column in columns])]
+        failed = either(*(part.failed for part in parts))
+        return (*(part.column for part in parts), functions.max(functions.lit(0)) if failed is None else failed.cast("bigint"))
+
+    def _lifted(self, functions: GuardedFunctions, columns: Sequence[Guarded]) -> list[Any]:
+        """The Columns in the order of the parts."""
+        try:
+            lifted = self.lift_columns(functions, *columns)
+            return [lifted[part.name] for part in self.parts]
+        except Exception as error:  # a user's function may raise anything
+            raise Refusal(
+                f"the lift of {self.name} makes a Column for each part, of the functions and Columns it is given",
+                values=f"{type(error).__name__}: {error}".splitlines()[0],
+                way_out=f"write it with its first argument: lambda F, x: {{'{self.parts[0].name}': F.count(x), …}}",
+            ) from error
 
     def decode(self, *columns: Any) -> State:
-        return tuple(
+        *of_parts, failed = columns
+        held = [
             integers(column, null=int(part.identity)) if part.lane is LaneType.INT64 else floats(column, null=part.identity)
-            for part, column in zip(self.parts, columns, strict=True)
-        )
+            for part, column in zip(self.parts, of_parts, strict=True)
+        ]
+        failures = integers(failed, null=0)
+        return (*held, *(np.zeros_like(failures) for _ in self.whole), failures)
 
     def identity(self) -> tuple[Any, ...]:
-        return tuple(int(part.identity) if part.lane is LaneType.INT64 else part.identity for part in self.parts)
+        parts = (int(part.identity) if part.lane is LaneType.INT64 else part.identity for part in self.parts)
+        return (*parts, *(0 for _ in self.whole), 0)
 
     def combine(self, a: State, b: State) -> State:
-        return self._lanes(self.combine_parts(self.named(a), self.named(b)))
+        return self._joined(self.combine_parts, a, b, a[-1] + b[-1])
+
+    def _joined(self, join: Callable[[Named, Named], Named], a: State, b: State, failures: Array) -> State:
+        with np.errstate(all="ignore"):
+            named = join(self.named(a), self.named(b))
+            parts = tuple(np.asarray(named[part.name], dtype=part.lane.dtype) for part in self.parts)
+            return (*parts, *self._wraps(join, parts, a, b), failures)
+
+    def _wraps(self, join: Callable[[Named, Named], Named], parts: State, a: State, b: State) -> State:
+        """By how many times 2^64 each integer part is less than it should be."""
+        if not self.whole:
+            return ()
+        try:
+            doubles = join(self._doubles(a), self._doubles(b))
+        except TypeError:  # NumPy's answer to a bitwise operation on doubles
+            return tuple(x + y for x, y in zip(self.wraps(a), self.wraps(b), strict=True))
+        apart = [(np.asarray(doubles[self.parts[at].name], dtype=np.float64) - parts[at]) / _ROUND for at in self.whole]
+        return tuple(np.nan_to_num(np.rint(one), posinf=0, neginf=0).astype(np.int64) for one in apart)
+
+    def _doubles(self, state: State) -> Named:
+        """The parts as doubles, integers as large as they are without wrapping."""
+        wraps = dict(zip(self.whole, self.wraps(state), strict=True))
+        return {
+            part.name: lane.astype(np.float64) + wraps[at] * _ROUND if at in wraps else lane
+            for at, (part, lane) in enumerate(zip(self.parts, state, strict=False))
+        }
+
+    def wraps(self, state: State) -> State:
+        return state[len(self.parts) : -1]
+
+    def overflowed(self, state: State) -> Array:
+        """Where a row failed in Spark, or an integer part is larger than its lane."""
+        failed: Array = state[-1] > 0
+        for wraps in self.wraps(state):
+            failed = failed | (wraps != 0)
+        return failed
 
     def named(self, state: State) -> Named:
-        return {part.name: lane for part, lane in zip(self.parts, state, strict=True)}
-
-    def _lanes(self, named: Named) -> State:
-        return tuple(np.asarray(named[part.name], dtype=part.lane.dtype) for part in self.parts)
+        return {part.name: lane for part, lane in zip(self.parts, state, strict=False)}
 
 
 @dataclass(frozen=True)
@@ -78,7 +141,7 @@ class OwnDifferential(OwnPartial, Differential):
     uncombine_parts: Callable[[Named, Named], Named]
 
     def uncombine(self, a: State, b: State) -> State:
-        return self._lanes(self.uncombine_parts(self.named(a), self.named(b)))
+        return self._joined(self.uncombine_parts, a, b, a[-1] - b[-1])
 
 
 @dataclass(frozen=True)
@@ -100,7 +163,8 @@ class OwnAggregate(Aggregate):
         with np.errstate(all="ignore"):
             values = self.lower_parts(self.partial.named(states[0]))
         values, valid = values if isinstance(values, tuple) else (values, np.ones(np.shape(values), dtype=bool))
-        return Lowered(np.asarray(values), np.asarray(valid, dtype=bool))
+        overflow = self.partial.overflowed(states[0])
+        return Lowered(np.asarray(values), np.asarray(valid, dtype=bool) | overflow, overflow if overflow.any() else None)
 
     def evaluate(self, rows: Sequence[tuple[Any, ...]], result: Type) -> object:
         if self.evaluate_rows is None:
@@ -125,6 +189,8 @@ def own_aggregate(
         operations = {part: _operation(name, how) for part, how in combine.items()}
         given = {part.name: part for part in parts}
         parts = [_with_identity(given.get(part, Part(part)), identities) for part, (_, identities) in operations.items()]
+        if uncombine is None and all(combine[part.name] == "sum" and part.lane is LaneType.INT64 for part in parts):
+            uncombine = _by_name(dict.fromkeys(combine, np.subtract))
         combine = _by_name({part: operation for part, (operation, _) in operations.items()})
     if not parts:
         raise Refusal(f"the state of {name} has named parts", way_out="give parts=[Part('n', LaneType.INT64), …] with a function combine")

@@ -269,6 +269,7 @@ class StreamJob:
         lives = self.assembly.lives.values()
         seconds = time.monotonic() - self._began
         return Progress(
+            stream=self.stream.name,
             entries=self.totals.entries,
             rows=self.totals.rows,
             rows_per_second=(self.totals.rows - self._restored_rows) / max(seconds, 1e-9),

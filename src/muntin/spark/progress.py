@@ -1,7 +1,7 @@
 """How far a job is: the numbers, and a display of them that says nothing when there is nothing to say.
 
-In: a `Progress` after each entry. Out: on a terminal a few lines redrawn in place, with the tasks of the running Spark stage when an
-entry takes long; elsewhere a plain line, at most one every ten seconds, and one at the end.
+In: a `Progress` after each entry. Out: on a terminal a few lines for each stream, redrawn in place, with the tasks of the running Spark
+stage when an entry takes long; elsewhere a plain line, at most one every ten seconds for each stream, and one at the end.
 Convention: late and dead-lettered rows are always shown, in colour once there are any.
 """
 
@@ -35,6 +35,7 @@ REFRESHES_PER_SECOND = 4
 class Progress:
     """The counters of one stream's job since it began, and the size of its state now. `punctuation` is in microseconds."""
 
+    stream: str = ""
     entries: int = 0
     rows: int = 0
     rows_per_second: float = 0.0
@@ -50,7 +51,7 @@ class Progress:
     def __str__(self) -> str:
         parts = [counted(self.entries, "batch", "batches"), counted(self.rows, "row"), f"{self.rows_per_second:,.0f} rows/s"]
         parts += [reached(self.punctuation), f"{counted(self.windows_closed, 'window')} closed", counted(self.results, "result")]
-        return " · ".join([*parts, f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", held(self)])
+        return named(self) + " · ".join([*parts, f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", held(self)])
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ class ProgressDisplay:
         self._spark = spark
         self._console = console or Console(stderr=True)
         self._clock = clock
-        self._progress: Progress | None = None
-        self._updated = self._printed = clock()
+        self._streams: dict[str, Progress] = {}
+        self._began = self._updated = clock()
+        self._printed: dict[str, float] = {}
         self._sign: RenderableType = Spinner("dots", style="cyan")
         self._live: Live | None = None
 
@@ -85,29 +87,35 @@ class ProgressDisplay:
         if self._live:
             self._spark, self._sign = None, "•"  # the last drawing stands still, and asks Spark nothing: the session may be gone
             self._live.stop()
-        elif self._progress:
-            self._print(self._progress)
+        else:
+            for progress in self._streams.values():
+                self._print(progress)
 
     def update(self, progress: Progress) -> None:
         """Takes the newest numbers, from whichever thread has them."""
-        self._progress = progress
+        self._streams[progress.stream] = progress
         self._updated = self._clock()
-        if self._live is None and self._updated - self._printed >= PLAIN_LINE_SECONDS:
+        if self._live is None and self._updated - self._printed.get(progress.stream, self._began) >= PLAIN_LINE_SECONDS:
             self._print(progress)
-            self._printed = self._updated
+            self._printed[progress.stream] = self._updated
 
     def drawn(self) -> RenderableType:
         """What the terminal shows now."""
         waiting = self._clock() - self._updated
         tasks = running_tasks(self._spark) if self._spark and waiting >= LONG_ENTRY_SECONDS else None
-        head = Table.grid(padding=(0, 1))
-        head.add_row(self._sign, headline(self._progress) if self._progress else Text("waiting for the first rows", style="dim"))
-        lines: list[RenderableType] = [head]
-        if self._progress:
-            lines.append(details(self._progress))
+        lines: list[RenderableType] = []
+        for progress in list(self._streams.values()):
+            lines += [self._headed(headline(progress)), details(progress)]
+        if not lines:
+            lines.append(self._headed(Text("waiting for the first rows", style="dim")))
         if tasks:
             lines.append(stage_bar(tasks, waiting))
         return Group(*lines)
+
+    def _headed(self, text: Text) -> Table:
+        head = Table.grid(padding=(0, 1))
+        head.add_row(self._sign, text)
+        return head
 
     def _print(self, progress: Progress) -> None:
         self._console.print(str(progress), highlight=False, soft_wrap=True)
@@ -126,7 +134,7 @@ def running_tasks(spark: SparkSession) -> Tasks | None:
 
 def headline(progress: Progress) -> Text:
     numbers = [counted(progress.entries, "batch", "batches"), counted(progress.rows, "row"), f"{progress.rows_per_second:,.0f} rows/s"]
-    return Text.assemble(("   ".join(numbers), "bold"), f"   {reached(progress.punctuation)}")
+    return Text.assemble(named(progress), ("   ".join(numbers), "bold"), f"   {reached(progress.punctuation)}")
 
 
 def details(progress: Progress) -> Text:
@@ -145,6 +153,10 @@ def stage_bar(tasks: Tasks, seconds: float) -> Table:
         f"{tasks.done} of {tasks.total} tasks, {seconds:.0f} s",
     )
     return bar
+
+
+def named(progress: Progress) -> str:
+    return f"{progress.stream}: " if progress.stream else ""
 
 
 def held(progress: Progress) -> str:

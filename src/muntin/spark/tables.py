@@ -25,14 +25,16 @@ from pyspark.sql.types import StructType
 from muntin.errors import CheckpointError, Refusal, SourceError
 from muntin.query.model import TableDefinition
 from muntin.schema import OTHER, Field, Schema
+from muntin.spark import durable
 from muntin.spark.columns import spark_type, type_of_spark
-from muntin.spark.durable import publish
 from muntin.spark.file_source import FileSource, table_files
 from muntin.spark.rows import resolve
 from muntin.spark.sources import CORRUPT
 
 #: How often a table is read again because its files changed meanwhile.
 _ATTEMPTS = 3
+#: In a copy: the digest of each file that Spark wrote. Spark does not read files whose names begin like this.
+_CONTENTS = "_muntin"
 
 
 def definition_of(name: str, frame: DataFrame) -> TableDefinition:
@@ -79,6 +81,7 @@ class Tables:
                 values=f"no copy of version {version} of the table {name}: {copy}",
                 way_out="restore the checkpoint directory from a copy, or start again with a new checkpoint and a new output directory",
             )
+        _check_copy(copy)
         return self._hold(name, version, self._spark.read.schema(self._schema(name)).parquet(_literal(copy)))
 
     def forget(self, in_use: Iterable[Mapping[str, str]]) -> None:
@@ -136,9 +139,10 @@ class Tables:
         shutil.rmtree(aside, ignore_errors=True)
         rows.write.parquet(f"file:{aside.absolute()}")
         if unchanged():
+            durable.write(aside / _CONTENTS, {"files": _digests(aside)})
             for path in (*aside.iterdir(), aside):
                 _flush(path)
-            publish(aside, copy)
+            durable.publish(aside, copy)
         return copy.is_dir()
 
     def _check_records(self, name: str, rows: DataFrame) -> None:
@@ -184,6 +188,19 @@ def fingerprint(source: FileSource) -> str:
         files = [" ".join(map(str, state)) for state in states.collect()]
     declared = f"{source.declared.schema} {sorted(source.declared.options.items())}"
     return hashlib.sha256("\n".join([declared, *sorted(files)]).encode()).hexdigest()[:32]
+
+
+def _digests(copy: Path) -> dict[str, str]:
+    """What Spark reads of a copy, file by file."""
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in copy.iterdir() if path.name[0] not in "._"}
+
+
+def _check_copy(copy: Path) -> None:
+    """Spark would read what is left of a copy: a missing part would be missing rows."""
+    written, found = durable.read(copy / _CONTENTS)[0]["files"], _digests(copy)
+    for name in sorted(written.keys() | found.keys()):
+        if written.get(name) != found.get(name):
+            raise durable.damaged(copy / name, "it is missing" if name not in found else "it is not what was written")
 
 
 def _literal(path: Path) -> str:

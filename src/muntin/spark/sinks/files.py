@@ -134,12 +134,22 @@ class FileSink(Sink):
         if not owner.exists():
             self._check_nothing_in_the_way()
             return
-        found = json.loads(owner.read_text())
+        found = self._owner_in(owner)
         if self.layout is Layout.WHOLE and found.get("layout") == Layout.WHOLE.value:
             return
         differences = [f"{key} is {found.get(key)}, not {value}" for key, value in self._identity().items() if found.get(key) != value]
         if differences:
             raise self._refusal("an output directory belongs to one run", "; ".join(differences))
+
+    def _owner_in(self, path: Path) -> dict[str, object]:
+        law = f"{_OWNER} says whose an output directory is"
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise self._refusal(law, f"it cannot be read ({error})") from None
+        if not isinstance(found, dict):
+            raise self._refusal(law, "it holds something else")
+        return found
 
     def _check_nothing_in_the_way(self) -> None:
         for query in self._schemas if self.layout is Layout.PARTS else ():

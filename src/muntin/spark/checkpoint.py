@@ -19,7 +19,7 @@ from muntin.errors import CheckpointError
 from muntin.query.model import StreamDefinition
 from muntin.spark import durable
 
-FORMAT = 2
+FORMAT = 3
 
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:

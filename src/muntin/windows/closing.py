@@ -189,18 +189,18 @@ class StoreWindows:
     ) -> Iterator[ResultChunk]:
         numbers, first, count = np.unique(owner, return_index=True, return_counts=True)
         lows, highs = np.searchsorted(window, first), np.searchsorted(window, first + count)
-        for number, at, windows, low, high in zip(numbers, first, count, lows, highs, strict=True):
+        slices = np.add.reduceat(runs.last - runs.first, first)
+        found = zip(*(one.tolist() for one in (numbers, first, count, lows, highs, slices)), strict=True)
+        for number, at, windows, low, high, combined in found:
             name = self.plans[number].query.name
             if self.lives[name].stopped:
                 continue
-            run = runs.at(np.arange(at, at + windows))
-            end, error = errors.get(int(number), (None, None))
+            end, error = errors.get(number, (None, None))
             if end is not None:
                 self.lives[name].stopped = str(error)
-                windows = int((run.end < end).sum())
+                windows = int((runs.end[at : at + windows] < end).sum())
                 high = low + int((runs.end[window[low:high]] < end).sum())
-            slices = int((run.last - run.first).sum())
-            yield ResultChunk(name, table.slice(low, high - low), int(windows), slices, error)
+            yield ResultChunk(name, table.slice(low, high - low), windows, combined, error)
 
 
 def taken(combined: tuple[State, Array], chosen: Array) -> State:

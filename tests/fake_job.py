@@ -18,6 +18,7 @@ from typing import Self
 
 from muntin.errors import QueryError, Refusal, Span
 from muntin.spark.control import Desk, serve
+from muntin.spark.place import Place
 
 
 @contextmanager
@@ -86,7 +87,7 @@ class FakeJob:
         self._lock.__exit__(None, None, None)
 
     def _listen(self) -> None:
-        desk = Desk(self.checkpoint / "control")
+        desk = Desk(Place.of(self.checkpoint) / "control")
         while not self._ended.wait(0.01):
             serve(desk, self.engine, self.engine.where)
 

@@ -11,13 +11,15 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fake_job import FakeJob, Names, lock
 from muntin.errors import Refusal
 from muntin.spark import control, durable
-from muntin.spark.control import Action, Answer, Desk, Request, ask, serve
+from muntin.spark.control import Action, Answer, Desk, Request, serve
+from muntin.spark.place import Place
 
 SELECT = "SELECT count(*) AS c FROM trades [RANGE 1 hour SLIDE 1 minute]"
 
@@ -32,11 +34,19 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 def sent(checkpoint: Path, id: str, *, at: int, until: float = 60, text: str = SELECT) -> None:
     """A request as a client leaves it that is killed before it can wait."""
     header = {"action": "add", "name": id, "text": text, "sent": at, "until": time.time_ns() + int(until * 1e9)}
-    durable.write(checkpoint / "control/requests" / id, header)
+    durable.write(Place.of(checkpoint / "control/requests" / id), header)
+
+
+def ask(checkpoint: Path, action: Action, **options: Any) -> Answer:
+    return control.ask(Place.of(checkpoint), action, **options)
+
+
+def desk_of(checkpoint: Path) -> Desk:
+    return Desk(Place.of(checkpoint / "control"))
 
 
 def answered(checkpoint: Path, id: str) -> Answer:
-    return control._read(checkpoint / "control/answers" / id)
+    return control._read(Place.of(checkpoint / "control/answers" / id))
 
 
 def test_a_change_is_answered_with_the_batch_it_is_in_effect_from(tmp_path: Path) -> None:
@@ -76,7 +86,7 @@ def test_a_request_without_its_text_or_name_is_refused(tmp_path: Path, action: A
 
 
 def test_a_defect_is_told_to_the_client_and_raised_in_the_job(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     sent(locked, "one", at=0, text="defect")
     with pytest.raises(RuntimeError, match="a defect"):
         serve(desk, Names(), str)
@@ -84,7 +94,7 @@ def test_a_defect_is_told_to_the_client_and_raised_in_the_job(locked: Path) -> N
 
 
 def test_requests_come_in_the_order_they_were_sent_in(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     for id, at in (("b", 2), ("c", 3), ("a", 4), ("d", 1)):
         sent(locked, id, at=at)
     assert desk.requests() == [Request(id, Action.ADD, id, SELECT) for id in "dbca"]
@@ -93,13 +103,13 @@ def test_requests_come_in_the_order_they_were_sent_in(locked: Path) -> None:
 
 def test_a_request_of_an_earlier_run_is_refused_and_not_applied(locked: Path) -> None:
     sent(locked, "old", at=0)
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     assert desk.requests() == []
     assert "the job has started since" in answered(locked, "old").message
 
 
 def test_a_request_past_its_clients_time_is_refused_and_not_applied(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     sent(locked, "past", at=0, until=-0.001)
     sent(locked, "waiting", at=0)
     assert [request.id for request in desk.requests()] == ["waiting"]
@@ -107,10 +117,10 @@ def test_a_request_past_its_clients_time_is_refused_and_not_applied(locked: Path
 
 
 def test_a_file_that_is_no_request_is_refused_and_the_job_goes_on(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     sent(locked, "good", at=0)
     (locked / "control/requests/scribble").write_text("add a query, please")
-    durable.write(locked / "control/requests/strange", {"action": "explode"})
+    durable.write(Place.of(locked / "control/requests/strange"), {"action": "explode"})
     assert [request.id for request in desk.requests()] == ["good"]
     assert "it cannot be read" in answered(locked, "scribble").message
     assert "'explode' is not a valid Action" in answered(locked, "strange").message
@@ -127,7 +137,7 @@ def test_without_a_job_the_client_is_told_so_and_leaves_nothing_behind(tmp_path:
 
 
 def test_a_request_that_is_not_taken_in_time_is_withdrawn(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     with pytest.raises(Refusal, match=r"no answer in 0\.1 s; the request is withdrawn\n  way out: nothing was changed"):
         ask(locked, Action.ADD, name="q", text=SELECT, timeout=0.1)
     assert desk.requests() == []
@@ -140,11 +150,11 @@ def test_a_client_that_is_interrupted_withdraws_its_request(locked: Path, monkey
     monkeypatch.setattr(control.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         ask(locked, Action.ADD, name="q", text=SELECT, timeout=10)
-    assert Desk(locked / "control").requests() == []
+    assert desk_of(locked).requests() == []
 
 
 def test_a_request_that_was_taken_and_not_answered_may_come_into_effect(locked: Path) -> None:
-    desk = Desk(locked / "control")
+    desk = desk_of(locked)
     taken: list[Request] = []
 
     def take() -> None:
@@ -192,7 +202,7 @@ def test_every_request_is_applied_once_or_withdrawn_whatever_the_timing(tmp_path
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process = subprocess.Popen([sys.executable, Path(__file__).with_name("fake_job.py"), tmp_path])
     try:
-        while not control.running(tmp_path):
+        while not control.running(Place.of(tmp_path)):
             assert process.poll() is None
             time.sleep(0.05)
         yield process

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from muntin.errors import CheckpointError
 from muntin.spark import registrylog
+from muntin.spark.place import Place
 from muntin.spark.registrylog import LONGEST_CHAIN, Origin, Registered, RegistryLog
 
 Versions = dict[int, tuple[Registered, ...]]
@@ -49,8 +50,12 @@ def histories(draw: st.DrawFn) -> Versions:
     return versions
 
 
+def log_in(directory: Path) -> RegistryLog:
+    return RegistryLog(Place.of(directory))
+
+
 def written(directory: Path, versions: Versions) -> RegistryLog:
-    log = RegistryLog(directory)
+    log = log_in(directory)
     for number, held in versions.items():
         log.append(number, held)
     return log
@@ -77,7 +82,7 @@ def test_every_version_is_read_as_it_was_appended_by_its_writer_and_by_another(v
         writer = written(Path(directory), versions)
         order = list(versions)
         random.shuffle(order)  # type: ignore[attr-defined]
-        for log in (writer, RegistryLog(Path(directory))):
+        for log in (writer, log_in(Path(directory))):
             assert log.newest() == max(versions)
             assert {number: log.at(number) for number in order} == versions
 
@@ -89,11 +94,11 @@ def test_what_is_forgotten_is_not_needed_by_what_stays(versions: Versions, data:
         directory = Path(name)
         written(directory, versions)
         oldest = data.draw(st.integers(0, max(versions) + 2))
-        log = RegistryLog(directory)
+        log = log_in(directory)
         log.forget_before(oldest)
         kept = {number: held for number, held in versions.items() if number >= min(oldest, max(versions))}
         log.append(max(versions) + 1, [query("after")])
-        fresh = RegistryLog(directory)
+        fresh = log_in(directory)
         assert {number: fresh.at(number) for number in kept} == kept
         assert fresh.at(max(versions) + 1) == (query("after"),)
         assert len(list(directory.iterdir())) <= len(kept) + chain
@@ -109,14 +114,15 @@ def test_a_harmed_file_is_an_error_and_never_a_wrong_list(versions: Versions, da
         if harm == "missing":
             path.unlink()
         elif harm == "another's":
-            path.write_bytes(written(directory / ".other", {99: (query("z"),)}).directory.joinpath("00000099").read_bytes())
+            written(directory / ".other", {99: (query("z"),)})
+            path.write_bytes((directory / ".other" / "00000099").read_bytes())
         else:
             path.write_bytes(harmed(path.read_bytes(), harm))
         with pytest.raises(CheckpointError, match="there and unharmed"):
-            RegistryLog(directory).at(number)
+            log_in(directory).at(number)
         for other, held in versions.items():
             try:
-                assert RegistryLog(directory).at(other) == held
+                assert log_in(directory).at(other) == held
             except CheckpointError:
                 assert other >= number
 
@@ -129,17 +135,17 @@ def test_the_difference_of_any_two_lists_leads_from_one_to_the_other(before: Seq
 
 def test_a_thousand_changes_of_256_standing_queries_stay_small(tmp_path: Path) -> None:
     standing = [query(f"standing_{number}") for number in range(256)]
-    log = RegistryLog(tmp_path)
+    log = log_in(tmp_path)
     for number in range(1_000):
         log.append(number, [*standing, query(f"guest_{number}", origin=Origin.COMMAND)])
     whole = (tmp_path / "00000000").stat().st_size
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 30 * whole
     assert (tmp_path / "00000001").stat().st_size < whole / 50
-    assert RegistryLog(tmp_path).at(999) == (*standing, query("guest_999", origin=Origin.COMMAND))
+    assert log_in(tmp_path).at(999) == (*standing, query("guest_999", origin=Origin.COMMAND))
 
 
 def test_every_64th_file_is_whole_though_version_numbers_have_gaps(tmp_path: Path) -> None:
-    log = RegistryLog(tmp_path)
+    log = log_in(tmp_path)
     for number in range(0, 2 * 3 * LONGEST_CHAIN, 3):
         log.append(number, [query("a", number)])
     log.forget_before(3 * LONGEST_CHAIN - 3)
@@ -152,16 +158,16 @@ def test_every_64th_file_is_whole_though_version_numbers_have_gaps(tmp_path: Pat
 
 @pytest.mark.parametrize("number", [4, 5])
 def test_a_version_that_does_not_rise_is_refused(tmp_path: Path, number: int) -> None:
-    log = RegistryLog(tmp_path)
+    log = log_in(tmp_path)
     log.append(5, [query("a")])
     with pytest.raises(CheckpointError, match=f"versions of the registry rise\n.*version {number} after version 5"):
         log.append(number, [query("b")])
     log.append(6, [query("b")])
-    assert RegistryLog(tmp_path).at(5) == (query("a"),)
+    assert log_in(tmp_path).at(5) == (query("a"),)
 
 
 def test_an_empty_log_has_no_newest_version_and_nothing_to_read_or_forget(tmp_path: Path) -> None:
-    log = RegistryLog(tmp_path / "registry")
+    log = log_in(tmp_path / "registry")
     assert log.newest() is None
     log.forget_before(3)
     with pytest.raises(CheckpointError, match="00000000: the file is missing"):
@@ -169,7 +175,7 @@ def test_an_empty_log_has_no_newest_version_and_nothing_to_read_or_forget(tmp_pa
 
 
 def test_what_a_crash_left_aside_is_passed_over_and_a_stranger_is_refused(tmp_path: Path) -> None:
-    log = RegistryLog(tmp_path)
+    log = log_in(tmp_path)
     log.append(0, [])
     (tmp_path / ".00000001.aside").write_bytes(b"MUN")
     assert (log.newest(), log.at(0)) == (0, ())

@@ -28,6 +28,7 @@ from muntin.expression.tree import AggregateCall, GroupKey
 from muntin.query.model import Output, Query
 from muntin.schema import Type
 from muntin.semantics import TimeWindow
+from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.sinks.callback import CallbackSink
 from muntin.spark.sinks.console import ConsoleSink
@@ -154,7 +155,7 @@ def test_long_tables_sliced_and_dictionary_columns_come_out_whole(monkeypatch: p
 # -- files -------------------------------------------------------------------------------------------------------------------------
 
 
-def file_sink(directory: Path, format: str = "jsonl", layout: Layout = Layout.PARTS, run: str = "run-1") -> FileSink:
+def file_sink(directory: Path | Place, format: str = "jsonl", layout: Layout = Layout.PARTS, run: str = "run-1") -> FileSink:
     sink = FileSink(directory, format, layout)
     sink.open(run, QUERIES)
     return sink
@@ -230,7 +231,7 @@ def test_a_sink_holds_what_it_wrote_and_nothing_later(tmp_path: Path) -> None:
 
 def file_sink_again(sink: FileSink) -> FileSink:
     """The sink of a process that starts after the one of `sink` has died."""
-    sink._unlock()
+    sink._let_go()
     return file_sink(sink.directory)
 
 
@@ -286,7 +287,7 @@ def test_a_crash_between_any_two_steps_and_a_replay_leave_the_files_of_an_undist
     for name, text in files(tmp_path / "out").items():
         assert text == files(tmp_path / "undisturbed")[name]
     again = FileSink(tmp_path / "out", format, Layout.PARTS)
-    sink._unlock()
+    sink._let_go()
     again.open("run-1", QUERIES)
     for entry, chunks in ENTRIES:
         if not again.holds(entry):
@@ -322,7 +323,7 @@ def test_a_whole_run_that_dies_while_it_publishes_does_not_claim_the_directory(t
             sink.close()
     assert not (tmp_path / "_muntin.json").exists()
     assert [totals(tmp_path / name) for name in ("big.jsonl", "small.jsonl")] == [[1], []]
-    sink._unlock()
+    sink._let_go()
     with file_sink(tmp_path, layout=Layout.WHOLE, run="run-3") as again:
         again.write(*ENTRIES[0])
     assert [totals(tmp_path / name) for name in ("big.jsonl", "small.jsonl")] == [[1], [10]]

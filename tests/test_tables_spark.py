@@ -17,6 +17,7 @@ from muntin.errors import CheckpointError, Refusal, SourceError
 from muntin.query.check import check_pipeline
 from muntin.query.model import Query, TableDefinition
 from muntin.spark.joining import joined
+from muntin.spark.place import Place
 from muntin.spark.tables import Tables, definition_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,7 +98,7 @@ def later(path: Path) -> None:
 @pytest.mark.parametrize("with_copies", [False, True], ids=["in memory", "with copies"])
 def test_a_changed_file_is_a_new_version(spark: SparkSession, tmp_path: Path, with_copies: bool) -> None:
     definition = csv_table(tmp_path / "close.csv", "symbol,cp\na,1\n")
-    tables = Tables(spark, {"close": definition}, tmp_path / "copies" if with_copies else None)
+    tables = Tables(spark, {"close": definition}, Place.of(tmp_path / "copies") if with_copies else None)
     first = tables.versions(["close"])
     assert tables.versions(["close"]) == first
     assert values(tables.frame("close", first["close"])) == [("a", 1.0)]
@@ -117,9 +118,9 @@ def test_a_changed_file_is_a_new_version(spark: SparkSession, tmp_path: Path, wi
 def test_an_old_version_is_there_after_a_restart_and_until_it_is_forgotten(spark: SparkSession, tmp_path: Path) -> None:
     path, copies = tmp_path / "close.csv", tmp_path / "a [1]*" / "copies"
     definition = csv_table(path, "a,1\n")
-    old = Tables(spark, {"close": definition}, copies).versions(["close"])
+    old = Tables(spark, {"close": definition}, Place.of(copies)).versions(["close"])
     path.write_text("b,2\nc,3\n")
-    again = Tables(spark, {"close": definition}, copies)
+    again = Tables(spark, {"close": definition}, Place.of(copies))
     new = again.versions(["close"])
     assert values(again.frame("close", old["close"])) == [("a", 1.0)]
     again.frame("close", new["close"])
@@ -136,7 +137,7 @@ def test_an_old_version_is_there_after_a_restart_and_until_it_is_forgotten(spark
 
 def test_a_copy_that_was_not_finished_is_made_again(spark: SparkSession, tmp_path: Path) -> None:
     definition = csv_table(tmp_path / "close.csv", "a,1\n")
-    tables = Tables(spark, {"close": definition}, tmp_path / "copies")
+    tables = Tables(spark, {"close": definition}, Place.of(tmp_path / "copies"))
     version = tables.versions(["close"])["close"]
     copy = tmp_path / "copies" / f"close@{version}"
     copy.rename(copy.with_name(f".{copy.name}.aside"))
@@ -200,7 +201,7 @@ def test_json_and_parquet_are_tables_too(spark: SparkSession, tmp_path: Path) ->
     declared = "CREATE TABLE j (symbol STRING, cp DOUBLE) WITH (path = '{0}/a.json', format = 'json');"
     declared += "CREATE TABLE p (symbol STRING, cp DOUBLE) WITH (path = '{0}/p', format = 'parquet')"
     definitions = {table.name: table for table in check_pipeline(declared.format(tmp_path), AGGREGATES).tables}
-    tables = Tables(spark, definitions, tmp_path / "copies")
+    tables = Tables(spark, definitions, Place.of(tmp_path / "copies"))
     versions = tables.versions(["j", "p"])
     for name, version in versions.items():
         assert {tuple(row) for row in tables.frame(name, version).collect()} == {("a", 1.5), (None, None)}
@@ -211,7 +212,7 @@ def test_json_and_parquet_are_tables_too(spark: SparkSession, tmp_path: Path) ->
 def test_a_dataframe_of_the_users_is_a_table(spark: SparkSession, tmp_path: Path, with_copies: bool) -> None:
     frame = spark.createDataFrame([("a", 1.0, [1])], "symbol STRING, `c.p` DOUBLE, tags ARRAY<INT>")
     definitions = {"../x": definition_of("../X", frame)}
-    tables = Tables(spark, definitions, tmp_path / "copies" if with_copies else None)
+    tables = Tables(spark, definitions, Place.of(tmp_path / "copies") if with_copies else None)
     tables.add("../X", frame)
     first = tables.versions(["../x"])
     assert tables.frame("../x", first["../x"]).columns == ["symbol", "c.p"]

@@ -20,8 +20,10 @@ from rich.console import Console
 from rich.text import Text
 
 from muntin.errors import MuntinError, Refusal
+from muntin.spark.claims import unlocked
 from muntin.spark.commands import Change, changes_in, listed
 from muntin.spark.control import Action
+from muntin.spark.place import Place
 
 if TYPE_CHECKING:
     from muntin.spark.engine import Engine
@@ -36,7 +38,7 @@ errors = Console(stderr=True)
 
 STOPPED_ON_DATA, REFUSED = 1, 2
 
-RunningOn = Annotated[Path, typer.Option("--checkpoint", help="The checkpoint of the running job.")]
+RunningOn = Annotated[str, typer.Option("--checkpoint", help="The checkpoint of the running job: a path or URI.")]
 Changed = Annotated[str, typer.Argument(metavar="QUERY", help="A SELECT, or CREATE QUERY and DROP QUERY statements, or a file of them.")]
 Name = Annotated[str | None, typer.Option(help="The query's name, for a bare SELECT.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the job's answer.")]
@@ -56,12 +58,12 @@ def complaints() -> Iterator[None]:
 def run(
     pipeline: Annotated[Path, typer.Argument(help="The pipeline file: CREATE STREAM and CREATE QUERY statements.")],
     once: Annotated[bool, typer.Option("--once", help="Read what is there, then end.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Directory for the results; without it they are shown on the console.")] = None,
+    out: Annotated[str | None, typer.Option(help="Path or URI for the results; without it they are shown on the console.")] = None,
     format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
-    checkpoint: Annotated[Path | None, typer.Option(help="Directory that makes the job resumable, and muntin add possible.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Path or URI that makes the job resumable, and muntin add possible.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
-    dead_letters: Annotated[Path | None, typer.Option(help="Directory for rows that cannot be used [default: OUT/_dead_letters].")] = None,
+    dead_letters: Annotated[str | None, typer.Option(help="Path or URI for rows that cannot be used [default: OUT/_dead_letters].")] = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
 ) -> None:
@@ -75,15 +77,16 @@ def run(
         text = readable(pipeline)
         if once and every:
             raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
-        letters = dead_letters or (out / "_dead_letters" if out else None)
+        results, state = (Place.of(one) if one else None for one in (out, checkpoint))
+        letters = Place.of(dead_letters) if dead_letters else results / "_dead_letters" if results else None
         engine = Engine(session("muntin", **settings(master, conf or [])))
         try:
             engine.execute(text)
-            sinks: list[Sink] = [FileSink(out, format, whole_or_parts(once, checkpoint)) if out else ConsoleSink()]
-            if once and checkpoint is None:
+            sinks: list[Sink] = [FileSink(results, format, whole_or_parts(once, state)) if results else ConsoleSink()]
+            if once and state is None:
                 stopped = run_bounded(engine, sinks, letters)
             else:
-                stopped = run_streaming(engine, sinks, letters, checkpoint, once=once, every=every, final=final)
+                stopped = run_streaming(engine, sinks, letters, state, once=once, every=every, final=final)
         finally:
             engine.spark.stop()
     for name, reason in stopped.items():
@@ -107,17 +110,25 @@ def replace(query: Changed, checkpoint: RunningOn, name: Name = None, timeout: T
 def drop(name: Annotated[str, typer.Argument(help="The query's name.")], checkpoint: RunningOn, timeout: Timeout = 60) -> None:
     """Drop a query of a running job. Its open windows are discarded."""
     with complaints():
-        output.print(Change(Action.DROP, name).made(checkpoint, timeout=timeout), markup=False)
+        output.print(Change(Action.DROP, name).made(Place.of(checkpoint), timeout=timeout), markup=False)
 
 
 @app.command("list")
 def list_queries(checkpoint: RunningOn, timeout: Timeout = 60) -> None:
     """Show the queries of a running job."""
     with complaints():
-        table = listed(checkpoint, timeout=timeout)
+        table = listed(Place.of(checkpoint), timeout=timeout)
     # A pipe has no width, and rich would fold names at 80 characters: there the table has what it needs.
     wide = Console(width=None if output.is_terminal else output.measure(table, options=output.options.update(width=10_000)).maximum)
     wide.print(table)
+
+
+@app.command()
+def unlock(place: Annotated[str, typer.Argument(help="URI of a checkpoint, or of an output directory.")]) -> None:
+    """Take a place on a shared store from a job that is gone. A job that is not gone writes nothing more to it, and fails."""
+    with complaints():
+        for line in unlocked(Place.of(place)):
+            output.print(line, markup=False)
 
 
 @app.command()
@@ -148,7 +159,7 @@ def demo(
         run_demo(directory, Console(), queries=queries, rows=rows)
 
 
-def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Path | None) -> dict[str, str]:
+def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Place | None) -> dict[str, str]:
     from muntin.spark.progress import ProgressDisplay
 
     with ProgressDisplay(engine.spark, errors) as display:
@@ -156,7 +167,7 @@ def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Path | None) ->
 
 
 def run_streaming(
-    engine: Engine, sinks: list[Sink], dead_letters: Path | None, checkpoint: Path | None, *, once: bool, every: str, final: bool
+    engine: Engine, sinks: list[Sink], dead_letters: Place | None, checkpoint: Place | None, *, once: bool, every: str, final: bool
 ) -> dict[str, str]:
     from muntin.spark.progress import ProgressDisplay
     from muntin.spark.running import Pace, Trigger
@@ -172,10 +183,10 @@ def run_streaming(
     return job.stopped
 
 
-def change(query: str, name: str | None, checkpoint: Path, action: Action, timeout: float) -> None:
+def change(query: str, name: str | None, checkpoint: str, action: Action, timeout: float) -> None:
     with complaints():
         for one in changes_in(query, action, name):
-            output.print(one.made(checkpoint, timeout=timeout), markup=False)
+            output.print(one.made(Place.of(checkpoint), timeout=timeout), markup=False)
 
 
 @contextmanager
@@ -197,7 +208,7 @@ def stopping_on_signals() -> Iterator[list[int]]:
             signal.signal(name, handler)
 
 
-def whole_or_parts(once: bool, checkpoint: Path | None) -> Layout:
+def whole_or_parts(once: bool, checkpoint: Place | None) -> Layout:
     from muntin.spark.sinks.files import Layout
 
     return Layout.WHOLE if once and checkpoint is None else Layout.PARTS

@@ -64,6 +64,14 @@ class CheckpointError(Refusal):
     """A checkpoint is damaged, locked, of another run or of another format. Nothing is computed from it."""
 
 
+class StoreError(Refusal):
+    """A file system cannot be reached, read or written, or a name would lead out of its directory."""
+
+
+class OwnershipError(Refusal):
+    """Another job has taken over the checkpoint or the output directory. This one writes nothing more to it."""
+
+
 class SinkError(Refusal):
     """An output cannot be written, or belongs to another run."""
 

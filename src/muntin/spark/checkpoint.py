@@ -3,21 +3,24 @@
 In: a directory and the fingerprint of the stream. Out: the run id, with the directory locked until it is closed.
 Convention: one directory belongs to one run over one stream: another stream, another format or a second job is refused. Queries may
 differ from run to run (`versions`).
-Layout: `run` (this identity), `lock`, `pins/`, `log/`, `done/`, `snapshots/` (see `slicelog`), `spark/` (Spark's own checkpoint).
+Layout: `run` (this identity), `lock` or `_owners/` (see `ownership`), `pins/`, `log/`, `done/`, `snapshots/` (see `slicelog`), `tables/`,
+`spark/` (Spark's own checkpoint).
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import uuid
-from pathlib import Path
+from collections.abc import Iterable
 
 from muntin.errors import CheckpointError
 from muntin.query.model import StreamDefinition
 from muntin.spark import durable
+from muntin.spark.claims import OWNERS
+from muntin.spark.locks import Occupied
+from muntin.spark.ownership import LOCK, Ownership, own
+from muntin.spark.place import Place
 
 FORMAT = 3
 
@@ -29,51 +32,50 @@ def fingerprint(stream: StreamDefinition, strategy: str) -> str:
 
 
 class Checkpoint:
-    """A locked checkpoint directory."""
+    """A checkpoint directory that is this job's alone."""
 
-    def __init__(self, directory: Path, pipeline: str) -> None:
+    def __init__(self, directory: Place, pipeline: str) -> None:
         self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        self._ownership = self._own()
         try:
-            self._take_lock()
             self.run = self._identity(pipeline)
         except BaseException:
-            os.close(self._lock)
+            self.close()
             raise
 
     @property
-    def spark_directory(self) -> Path:
+    def spark_directory(self) -> Place:
         return self.directory / "spark"
 
+    def check_owned(self) -> None:
+        """Refuse to go on if another job has taken over; asked before every commit."""
+        self._ownership.check()
+
     def close(self) -> None:
-        os.close(self._lock)
+        self._ownership.close()
 
     def spark_query(self) -> str | None:
         """The id that Spark gave its own checkpoint; None before Spark made one."""
         metadata = self.spark_directory / "metadata"
         try:
-            return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
+            return str(json.loads(bytes(metadata.read()))["id"]) if metadata.exists() else None
         except (ValueError, KeyError, TypeError) as error:
             raise durable.damaged(metadata, f"it is not what Spark writes ({error})") from None
 
     def spark_committed(self) -> int:
         """The newest batch that Spark's own checkpoint has as committed; -1 if there is none."""
         commits = self.spark_directory / "commits"
-        return max((int(path.name) for path in commits.glob("*") if path.name.isdigit()), default=-1)
+        return max((int(name) for name in commits.files() if name.isdigit()), default=-1)
 
-    def _take_lock(self) -> None:
+    def _own(self) -> Ownership:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.pread(self._lock, 64, 0).decode().strip()
+            return own(self.directory, LOCK)
+        except Occupied as occupied:
             raise CheckpointError(
                 "one checkpoint is used by one job at a time",
-                values=f"{self.directory} is held by process {holder or '?'}",
-                way_out="stop that job, or give this one a checkpoint of its own",
+                values=f"{self.directory} is held by {occupied.holder}",
+                way_out=f"{occupied.way_out}, or give this one a checkpoint of its own",
             ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, str(os.getpid()).encode(), 0)
 
     def _identity(self, pipeline: str) -> str:
         path = self.directory / "run"
@@ -94,8 +96,8 @@ class Checkpoint:
             )
         return str(header["run"])
 
-    def _begin(self, path: Path, pipeline: str) -> str:
-        leftovers = sorted(entry.name for entry in self.directory.iterdir() if entry.name != "lock" and not entry.name.startswith("."))
+    def _begin(self, path: Place, pipeline: str) -> str:
+        leftovers = sorted({*self.directory.files(), *self.directory.folders()} - {LOCK, OWNERS})
         if leftovers:
             raise CheckpointError(
                 "a new checkpoint begins in an empty directory",
@@ -105,3 +107,10 @@ class Checkpoint:
         run = uuid.uuid4().hex
         durable.write(path, {"format": FORMAT, "run": run, "pipeline": pipeline})
         return run
+
+
+def check_owned(checkpoints: Iterable[Checkpoint | None]) -> None:
+    """Every stream of the job is still this job's."""
+    for checkpoint in checkpoints:
+        if checkpoint:
+            checkpoint.check_owned()

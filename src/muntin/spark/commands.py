@@ -17,6 +17,7 @@ from rich.text import Text
 from muntin.errors import MuntinError, Refusal
 from muntin.query.text import CreateQuery, DropQuery, Statement, parse, parse_query
 from muntin.spark.control import Action, Answer, ask
+from muntin.spark.place import Place
 
 _DONE = {Action.ADD: "added", Action.REPLACE: "replaced", Action.DROP: "dropped"}
 
@@ -30,7 +31,7 @@ class Change:
     text: str | None = None
     given: str | None = None
 
-    def made(self, checkpoint: Path, *, timeout: float) -> str:
+    def made(self, checkpoint: Place, *, timeout: float) -> str:
         """Ask the job on a checkpoint for it; returns a line about it once it is in effect."""
         name = self.name if self.action is Action.DROP else self.given
         answer = accepted(ask(checkpoint, self.action, name=name, text=self.text, timeout=timeout))
@@ -46,7 +47,7 @@ def changes_in(text_or_file: str, action: Action, name: str | None) -> list[Chan
     return [_change(statement, action, name) for statement in statements]
 
 
-def listed(checkpoint: Path, *, timeout: float) -> Table:
+def listed(checkpoint: Place, *, timeout: float) -> Table:
     """The queries of the job on a checkpoint."""
     return table_of(accepted(ask(checkpoint, Action.LIST, timeout=timeout)).queries)
 

@@ -4,25 +4,31 @@ In: on the client's side a change of the queries, or the wish to see them; on th
 Out: an `Answer`, once the change is in effect or refused. Needs no Spark.
 Convention: the client publishes `requests/<id>` and waits for `answers/<id>`. Whoever deletes a request owns it: the job by taking it,
 the client by withdrawing it when its time is up. So a request is applied while somebody waits for it, or never; one that a killed client
-left behind is past its time, or of an earlier run, and is refused.
+left behind is past its time, or of an earlier run, and is refused. On a shared store both may be told that they deleted it: there the
+client never says for certain that nothing was changed. And there both sides look less often, since looking is a request that costs.
 """
 
 from __future__ import annotations
 
-import fcntl
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any, Protocol
 
 from muntin.errors import MuntinError, Refusal
 from muntin.spark import durable
+from muntin.spark.ownership import is_owned
+from muntin.spark.place import Place
 
 #: How often a client looks for its answer, and whether the job is still there.
 GLANCE_SECONDS, PULSE_SECONDS = 0.02, 1.0
+
+#: On a shared store: how often a client looks for its answer, and a job for requests.
+SHARED_GLANCE_SECONDS, SHARED_DESK_SECONDS = 0.5, 2.0
+
+_IN_TIME = "a job answers a request in time"
 
 
 class Action(Enum):
@@ -71,22 +77,27 @@ class Changes(Protocol):
 class Desk:
     """Where a job takes requests, in `<checkpoint>/control`. The checkpoint's lock keeps a second one away."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Place) -> None:
         self._requests, self._answers = directory / "requests", directory / "answers"
-        for leftover in self._answers.glob("*"):
-            leftover.unlink(missing_ok=True)
-        for path in self._requests.glob("[!.]*"):  # of an earlier run, or of a client that asked while this one was starting
-            self._take(path, "the job has started since")
+        self._pause = SHARED_DESK_SECONDS if directory.local is None else 0.0
+        self._looked = time.monotonic()
+        for leftover in self._answers.files():
+            (self._answers / leftover).remove()
+        for name in self._requests.files():  # of an earlier run, or of a client that asked while this one was starting
+            self._take(self._requests / name, "the job has started since")
 
     def requests(self) -> list[Request]:
         """What was asked since the last time, in order of arrival. Each is the job's to answer now."""
-        taken = [self._take(path) for path in self._requests.glob("[!.]*")]
+        if time.monotonic() < self._looked + self._pause:
+            return []
+        self._looked = time.monotonic()
+        taken = [self._take(self._requests / name) for name in self._requests.files()]
         return [request for _, request in sorted((one for one in taken if one), key=lambda one: one[0])]
 
     def answer(self, request: Request, answer: Answer) -> None:
         self._write(request.id, answer)
 
-    def _take(self, path: Path, objection: str = "") -> tuple[int, Request] | None:
+    def _take(self, path: Place, objection: str = "") -> tuple[int, Request] | None:
         """The request and when it was sent; None if it was withdrawn, or if it cannot be taken and was told so."""
         sent, until, request = 0, 0, None
         try:
@@ -95,7 +106,7 @@ class Desk:
             sent, until = header["sent"], header["until"]
         except (MuntinError, KeyError, ValueError) as error:
             objection = f"it cannot be read: {error}"
-        if not _deleted(path):
+        if not path.remove():
             return None
         if request and not objection and time.time_ns() <= until:
             return sent, request
@@ -143,7 +154,7 @@ def _not_taken(objection: str) -> Answer:
 # -- the client's side --------------------------------------------------------------------------------------------------------------
 
 
-def ask(checkpoint: Path, action: Action, *, name: str | None = None, text: str | None = None, timeout: float) -> Answer:
+def ask(checkpoint: Place, action: Action, *, name: str | None = None, text: str | None = None, timeout: float) -> Answer:
     """Ask the job that runs on a checkpoint, and wait at most `timeout` seconds. A refusal by the job is an `Answer` too."""
     _check_running(checkpoint)
     control, id = checkpoint / "control", uuid.uuid4().hex
@@ -154,27 +165,21 @@ def ask(checkpoint: Path, action: Action, *, name: str | None = None, text: str 
     try:
         _wait_for(answer, checkpoint, time.monotonic() + timeout)
     finally:
-        withdrawn = _deleted(request)
+        removed = request.remove()
     if not answer.exists():
-        raise _unanswered(f"no answer in {timeout:g} s" if running(checkpoint) else "the job has ended", withdrawn=withdrawn)
+        found = f"no answer in {timeout:g} s" if running(checkpoint) else "the job has ended"
+        if removed and request.local is not None:
+            raise _withdrawn(found)
+        raise _unanswered(f"{found}, but it took the request" if not removed else f"{found}; it may have taken the request")
     return _read(answer)
 
 
-def running(checkpoint: Path) -> bool:
-    """Whether a job holds the checkpoint of one of its streams."""
-    return any(map(_held, checkpoint.glob("*/lock")))
+def running(checkpoint: Place) -> bool:
+    """Whether a job owns the checkpoint of one of its streams."""
+    return any(is_owned(checkpoint / name) for name in checkpoint.folders())
 
 
-def _held(lock: Path) -> bool:
-    with lock.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared, so that clients are not in each other's way
-        except BlockingIOError:
-            return True
-    return False
-
-
-def _check_running(checkpoint: Path) -> None:
+def _check_running(checkpoint: Place) -> None:
     if not running(checkpoint):
         raise Refusal(
             "queries come and go while a job runs on the checkpoint",
@@ -183,7 +188,7 @@ def _check_running(checkpoint: Path) -> None:
         )
 
 
-def _wait_for(answer: Path, checkpoint: Path, deadline: float) -> None:
+def _wait_for(answer: Place, checkpoint: Place, deadline: float) -> None:
     """Until the answer is there, the time is up, or the job is gone."""
     pulse = time.monotonic() + PULSE_SECONDS
     while not answer.exists() and time.monotonic() < deadline:
@@ -191,32 +196,19 @@ def _wait_for(answer: Path, checkpoint: Path, deadline: float) -> None:
             if not running(checkpoint):
                 return
             pulse += PULSE_SECONDS
-        time.sleep(GLANCE_SECONDS)
+        time.sleep(GLANCE_SECONDS if answer.local is not None else SHARED_GLANCE_SECONDS)
 
 
-def _deleted(request: Path) -> bool:
-    """Delete a request; False if the other side was first."""
-    try:
-        request.unlink()
-    except FileNotFoundError:
-        return False
-    return True
+def _withdrawn(found: str) -> Refusal:
+    values, way_out = f"{found}; the request is withdrawn", "nothing was changed: ask again, or with a longer --timeout"
+    return Refusal(_IN_TIME, values=values, way_out=way_out)
 
 
-def _unanswered(found: str, *, withdrawn: bool) -> Refusal:
-    law = "a job answers a request in time"
-    if withdrawn:
-        return Refusal(
-            law, values=f"{found}; the request is withdrawn", way_out="nothing was changed: ask again, or with a longer --timeout"
-        )
-    return Refusal(
-        law,
-        values=f"{found}, but it took the request",
-        way_out="the change may come into effect: look with muntin list before you ask again",
-    )
+def _unanswered(found: str) -> Refusal:
+    return Refusal(_IN_TIME, values=found, way_out="the change may come into effect: look with muntin list before you ask again")
 
 
-def _read(answer: Path) -> Answer:
+def _read(answer: Place) -> Answer:
     header: dict[str, Any] = durable.read(answer)[0]
-    answer.unlink(missing_ok=True)
+    answer.remove()
     return Answer(header["accepted"], header["message"], tuple(map(dict, header["queries"])))

@@ -29,12 +29,13 @@ from muntin.query.model import Query, StreamDefinition, TableDefinition
 from muntin.query.own_functions import functions_by_name
 from muntin.query.registry import Registry
 from muntin.query.text import parse_query
-from muntin.spark.checkpoint import Checkpoint, fingerprint
+from muntin.spark.checkpoint import Checkpoint, check_owned, fingerprint
 from muntin.spark.control import Desk, serve
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
 from muntin.spark.own_columns import check_spark_function
+from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.registrylog import Origin, Registered, RegistryLog
 from muntin.spark.results import Results
@@ -48,7 +49,7 @@ from muntin.spark.tables import Tables, definition_of
 from muntin.spark.versions import Versions
 
 #: What a checkpoint holds besides its streams.
-RESERVED = {"registry", "control", "pipeline"}
+RESERVED = {"registry", "control"}
 
 
 class Engine:
@@ -182,7 +183,7 @@ class Engine:
     def run(
         self,
         *sinks: Sink,
-        dead_letters: Path | str | None = None,
+        dead_letters: Place | Path | str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> Results:
         """Read everything there is, close every window, and return the results (or write them to the sinks)."""
@@ -195,7 +196,7 @@ class Engine:
                 sink.open(run, self.queries)
                 stack.enter_context(sink)
             for name in self._used_streams():
-                letters = Path(dead_letters) / name if dead_letters else None
+                letters = Place.of(dead_letters) / name if dead_letters else None
                 job = self._job(name, targets, None, letters, on_progress)
                 job.process_all(self._frame(name, bounded=True))
                 self._loads[name] = job.load
@@ -205,23 +206,23 @@ class Engine:
     def start(
         self,
         *sinks: Sink,
-        checkpoint: Path | str | None = None,
+        checkpoint: Place | Path | str | None = None,
         trigger: Trigger = AS_SOON_AS_POSSIBLE,
-        dead_letters: Path | str | None = None,
+        dead_letters: Place | Path | str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:
         """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
         if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
             raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
         with ExitStack() as undo:
-            log = RegistryLog(Path(checkpoint) / "registry") if checkpoint else None
-            if log:
-                self.versions.merge(log)
+            place = Place.of(checkpoint) if checkpoint else None
+            if place:
+                self.versions.merge(RegistryLog(place / "registry"))
                 self._planners.clear()
-            checkpoints = {name: self._checkpoint(name, checkpoint, undo) for name in self._used_streams()}
-            self._recorded = {path.parent.name for path in Path(checkpoint).glob("*/run")} if checkpoint else set()
-            if log:
-                self.versions.save(log)
+            checkpoints = {name: self._checkpoint(name, place, undo) for name in self._used_streams()}
+            self._recorded = {name for name in place.folders() if (place / name / "run").exists()} if place else set()
+            if place:
+                self.versions.save(RegistryLog(place / "registry", guard=lambda: check_owned(checkpoints.values())))
                 undo.callback(self.versions.close)
             run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
             for sink in sinks:
@@ -229,12 +230,12 @@ class Engine:
                 undo.callback(sink.abandon)
             jobs, queries = {}, {}
             for name, held in checkpoints.items():
-                letters = Path(dead_letters) / name if dead_letters else None
+                letters = Place.of(dead_letters) / name if dead_letters else None
                 jobs[name] = self._job(name, sinks, held, letters, on_progress)
                 queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
-        desk = Desk(Path(checkpoint) / "control") if checkpoint else None
+        desk = Desk(place / "control") if place else None
         self._running = RunningJob(jobs, queries, sinks, on_glance=lambda: self._serve(desk), on_end=self._ended)
         return self._running
 
@@ -247,7 +248,7 @@ class Engine:
         self.versions.close()
 
     def _job(
-        self, name: str, sinks: Sequence[Sink], held: Checkpoint | None, letters: Path | None, on_progress: Callable[[Progress], None]
+        self, name: str, sinks: Sequence[Sink], held: Checkpoint | None, letters: Place | None, on_progress: Callable[[Progress], None]
     ) -> StreamJob:
         return StreamJob(
             self.streams[name],
@@ -273,12 +274,12 @@ class Engine:
             self._in_memory = joiner
         return joiner
 
-    def _checkpoint(self, name: str, directory: Path | str | None, undo: ExitStack) -> Checkpoint | None:
+    def _checkpoint(self, name: str, directory: Place | None, undo: ExitStack) -> Checkpoint | None:
         if directory is None:
             return None
         if name in RESERVED:
             raise Refusal("a checkpoint has a directory for each stream", values=f"a stream called {name}", way_out="give it another name")
-        held = Checkpoint(Path(directory) / name, self._fingerprint(name))
+        held = Checkpoint(directory / name, self._fingerprint(name))
         undo.callback(held.close)
         return held
 

@@ -29,6 +29,7 @@ from muntin.spark.collecting import Collecting, Joining
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
 from muntin.spark.joining import Joiner
 from muntin.spark.partials import BatchFacts
+from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
 from muntin.spark.rows import Rows
@@ -75,7 +76,7 @@ class StreamJob:
     version: int
     sinks: Sequence[Sink]
     checkpoint: Checkpoint | None = None
-    dead_letters: Path | None = None
+    dead_letters: Place | None = None
     clock: Callable[[], int] = wall_clock
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
@@ -86,9 +87,9 @@ class StreamJob:
         self.assembly = Assembly(self.planner.choose(self.version, self.load))
         self.collecting = Collecting(self.stream, self.assembly.plan)
         self.disorder = Slack(self.stream.slack.micros)
-        self.log = SliceLog(self.checkpoint.directory, self.planner) if self.checkpoint else None
+        self.log = SliceLog(self.checkpoint.directory, self.planner, self.checkpoint.check_owned) if self.checkpoint else None
         self.last = EntryId(-1)
-        self.spark_directory: Path | None = None
+        self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
         self.gate = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None
@@ -251,7 +252,7 @@ class StreamJob:
     def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""
         if facts.dead and self.dead_letters:
-            rows.dead_letters().write.mode("overwrite").json(str(self.dead_letters / str(entry)))
+            rows.dead_letters().write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
 
     # -- counters ---------------------------------------------------------------------------------------------------------------
 

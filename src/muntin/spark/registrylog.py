@@ -3,20 +3,21 @@
 In: the whole list of queries of each new version. Out: the list of any version that is still kept, in the same order.
 Convention: one durable file per version, named by its number. It holds the difference to the version before (what of that list is cut
 out and what stands there instead), so that a change of one query among hundreds stays small; the first version and every 64th file
-after it hold the whole list. There is one writer: whoever holds the checkpoint's lock.
+after it hold the whole list. There is one writer: whoever owns the checkpoint (`guard` makes sure). The pipeline that was started last
+lies beside them, under a number too: no file is ever replaced, since not every store replaces in one step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from muntin.errors import CheckpointError
 from muntin.spark import durable
+from muntin.spark.place import Place
 
 #: A version is read from at most this many files.
 LONGEST_CHAIN = 64
@@ -50,21 +51,24 @@ class Version:
 class RegistryLog:
     """The versions in one directory, `<checkpoint>/registry`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Place, guard: Callable[[], None] = lambda: None) -> None:
         self.directory = directory
+        self._guard = guard
+        self._pipelines = directory / "pipelines"
         self._read: Version | None = None  # the version last read or written: versions are mostly asked for in order
 
     def pipeline(self) -> tuple[Registered, ...]:
         """The queries of the pipeline that was started last."""
-        path = self._pipeline
-        return tuple(_registered(one) for one in durable.read(path)[0]["queries"]) if path.exists() else ()
+        numbers = _numbers(self._pipelines)
+        return tuple(map(_registered, durable.read(_numbered(self._pipelines, numbers[-1]))[0]["queries"])) if numbers else ()
 
     def write_pipeline(self, queries: Sequence[Registered]) -> None:
-        durable.write(self._pipeline, {"queries": [_plain(one) for one in queries]})
-
-    @property
-    def _pipeline(self) -> Path:
-        return self.directory.with_name("pipeline")
+        before = _numbers(self._pipelines)
+        if before and self.pipeline() == tuple(queries):
+            return
+        self._write(_numbered(self._pipelines, max(before, default=0) + 1), {"queries": [_plain(one) for one in queries]})
+        for number in before:
+            _numbered(self._pipelines, number).remove()
 
     def newest(self) -> int | None:
         versions = self._versions()
@@ -97,7 +101,7 @@ class RegistryLog:
         whole = self._at(needed).whole if versions else needed
         for one in versions:
             if one < whole:
-                self._path(one).unlink()
+                self._path(one).remove()
 
     def _at(self, version: int) -> Version:
         """Back along the chain to a version that is known as a whole, then forward again through the differences."""
@@ -121,26 +125,38 @@ class RegistryLog:
         return header
 
     def _write_whole(self, version: int, queries: tuple[Registered, ...]) -> None:
-        durable.write(self._path(version), {"version": version, "queries": list(map(_plain, queries))})
+        self._write(self._path(version), {"version": version, "queries": list(map(_plain, queries))})
         self._read = Version(version, version, queries)
 
     def _write_difference(self, version: int, before: Version, queries: tuple[Registered, ...]) -> None:
         changes = _changes(before.queries, queries)
         header = {"version": version, "before": before.number, "whole": before.whole, "changes": changes}
-        durable.write(self._path(version), header)
+        self._write(self._path(version), header)
         self._read = Version(version, before.whole, queries)
 
-    def _path(self, version: int) -> Path:
-        return self.directory / f"{version:08d}"
+    def _write(self, place: Place, header: dict[str, Any]) -> None:
+        self._guard()
+        durable.write(place, header)
+
+    def _path(self, version: int) -> Place:
+        return _numbered(self.directory, version)
 
     def _versions(self) -> list[int]:
-        names = [path.name for path in self.directory.glob("[!.]*")]
-        strangers = sorted(name for name in names if not name.isdecimal())
-        if strangers:
-            raise CheckpointError(
-                "a checkpoint holds nothing but its own files", values=f"{self.directory}: {', '.join(strangers)}", way_out="remove it"
-            )
-        return sorted(map(int, names))
+        return _numbers(self.directory)
+
+
+def _numbered(folder: Place, number: int) -> Place:
+    return folder / f"{number:08d}"
+
+
+def _numbers(folder: Place) -> list[int]:
+    names = folder.files()
+    strangers = [name for name in names if not name.isdecimal()]
+    if strangers:
+        raise CheckpointError(
+            "a checkpoint holds nothing but its own files", values=f"{folder}: {', '.join(strangers)}", way_out="remove it"
+        )
+    return sorted(map(int, names))
 
 
 def _changes(before: Sequence[Registered], after: Sequence[Registered]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from muntin.errors import Refusal
 from muntin.query.model import Query
 from muntin.query.registry import Registry
 from muntin.spark.job import StreamJob
+from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.sinks.base import Sink
 from muntin.timeline import Duration
@@ -48,9 +49,13 @@ AS_SOON_AS_POSSIBLE = Trigger()
 
 
 def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> StreamingQuery:
-    where = job.checkpoint.spark_directory if job.checkpoint else Path(tempfile.mkdtemp(prefix="muntin-"))
-    job.spark_directory = where
-    writer = frame.writeStream.foreachBatch(job.process).option("checkpointLocation", str(where)).queryName(f"muntin {job.stream.name}")
+    if job.checkpoint:
+        where = job.checkpoint.spark_directory
+    else:
+        job.temporary = Path(tempfile.mkdtemp(prefix="muntin-"))
+        where = Place.of(job.temporary)
+    stream = frame.writeStream.foreachBatch(job.process).queryName(f"muntin {job.stream.name}")
+    writer = stream.option("checkpointLocation", where.spark_uri)
     if trigger.pace is Pace.AVAILABLE_NOW:
         writer = writer.trigger(availableNow=True)
     elif trigger.every:
@@ -169,6 +174,6 @@ class RunningJob:
             job.joiner.release()
             if job.checkpoint:
                 job.checkpoint.close()
-            elif job.spark_directory:
-                shutil.rmtree(job.spark_directory, ignore_errors=True)
+            elif job.temporary:
+                shutil.rmtree(job.temporary, ignore_errors=True)
         self._on_end()

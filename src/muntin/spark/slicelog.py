@@ -3,21 +3,22 @@
 In: for each entry a pin (all that its result depends on besides its rows), its partials, and at the end a mark that it is done.
 Out: the state after the last entry that is done: the newest snapshot and the entries after it.
 Convention: pin, partials, results, done, in this order; each is one durable file named by the entry, so a crash between any two
-leaves a state that the next run goes on from. A snapshot is a compacted prefix of the log in the same form as an entry, taken when
-the log since the last one has grown larger than it, so writing stays amortised and reading is proportional to the state.
+leaves a state that the next run goes on from. Before each, `guard` makes sure that the log is still this job's. A snapshot is a compacted
+prefix of the log in the same form as an entry, taken when the log since the last one has grown larger than it, so writing stays amortised
+and reading is proportional to the state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from muntin.errors import CheckpointError
 from muntin.plan.planner import Planner
 from muntin.spark import durable
 from muntin.spark.entries import Entry, Pin, Snapshot, entry_from, entry_parts, pin_from, snapshot_from, snapshot_parts
+from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 
 #: A log shorter than this is not worth a snapshot.
@@ -27,8 +28,11 @@ MOST_ENTRIES = 100
 
 
 class SliceLog:
-    def __init__(self, directory: Path, planner: Planner) -> None:
+    """`guard` raises if another job has taken over the checkpoint."""
+
+    def __init__(self, directory: Place, planner: Planner, guard: Callable[[], None]) -> None:
         self.planner = planner
+        self._guard = guard
         self._pins, self._log, self._done, self._snapshots = (directory / name for name in ("pins", "log", "done", "snapshots"))
         self._grown = 0
         self._entries = 0
@@ -39,25 +43,25 @@ class SliceLog:
         return pin_from(durable.read(path)[0]) if path.exists() else None
 
     def pin(self, entry: EntryId, pin: Pin) -> None:
-        durable.write(self._pins / str(entry), asdict(pin))
+        self._write(self._pins / str(entry), asdict(pin))
 
     def read(self, entry: EntryId) -> Entry | None:
         path = self._log / str(entry)
         return self._entry(entry) if path.exists() else None
 
     def append(self, entry: Entry) -> None:
-        self._grown += durable.write(self._log / str(entry.id), *entry_parts(entry, self.planner))
+        self._grown += self._write(self._log / str(entry.id), *entry_parts(entry, self.planner))
         self._entries += 1
 
     def done(self, entry: EntryId, counters: dict[str, Any]) -> None:
-        durable.write(self._done / str(entry), counters)
+        self._write(self._done / str(entry), counters)
 
     def wants_snapshot(self) -> bool:
         return self._grown >= max(self._snapshot_size, SMALLEST_SNAPSHOT) or self._entries >= MOST_ENTRIES
 
     def snapshot(self, snapshot: Snapshot) -> None:
         """Write the state, then forget the entries it stands for."""
-        self._snapshot_size = durable.write(self._snapshots / str(snapshot.id), *snapshot_parts(snapshot))
+        self._snapshot_size = self._write(self._snapshots / str(snapshot.id), *snapshot_parts(snapshot))
         self._grown = self._entries = 0
         self._forget(snapshot.id)
 
@@ -71,7 +75,7 @@ class SliceLog:
         self._check_contiguous(snapshot, finished, logged)
         counters = durable.read(self._done / str(finished[-1]))[0] if finished else (snapshot.counters if snapshot else {})
         self._entries = len(finished)
-        self._grown = sum((self._log / str(entry)).stat().st_size for entry in finished)
+        self._grown = sum((self._log / str(entry)).size() or 0 for entry in finished)
         return snapshot, map(self._entry, finished), counters
 
     def unfinished_timer(self, last: EntryId) -> Entry | None:
@@ -100,7 +104,7 @@ class SliceLog:
         if not names:
             return None
         path = self._snapshots / str(names[-1])
-        self._snapshot_size = path.stat().st_size
+        self._snapshot_size = path.size() or 0
         return snapshot_from(names[-1], *durable.read(path), self.planner)
 
     def _check_contiguous(self, snapshot: Snapshot | None, finished: list[EntryId], logged: list[EntryId]) -> None:
@@ -117,14 +121,16 @@ class SliceLog:
         for folder in (self._log, self._done, self._snapshots, self._pins):
             for entry in self._names(folder):
                 if entry < upto or (entry == upto and folder in (self._log, self._done)):
-                    (folder / str(entry)).unlink()
+                    (folder / str(entry)).remove()
+
+    def _write(self, place: Place, header: dict[str, Any], blobs: Sequence[bytes | memoryview] = ()) -> int:
+        self._guard()
+        return durable.write(place, header, blobs)
 
     @staticmethod
-    def _names(folder: Path) -> list[EntryId]:
-        if not folder.exists():
-            return []
+    def _names(folder: Place) -> list[EntryId]:
         try:
-            return sorted(EntryId.parse(path.name) for path in folder.iterdir() if not path.name.startswith("."))
+            return sorted(map(EntryId.parse, folder.files()))
         except ValueError as error:
             raise CheckpointError(
                 "a checkpoint holds nothing but its own files", values=f"{folder}: {error}", way_out="remove it"

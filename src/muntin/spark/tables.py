@@ -3,16 +3,15 @@
 In: definitions with files behind them, or DataFrames the user has. Out: versions, and the rows of a version as a DataFrame.
 Convention: a version is a fingerprint of the declaration and the files (path, size, time of change), or the identity of a DataFrame.
 A new version is read when `versions` first sees it: into memory, and with a checkpoint into a Parquet copy `<table>@<version>` beside
-it (written aside, then renamed), from which it is always read, so that a batch that is computed again finds the same rows. A bad
-record is refused, and so is a table whose files change while they are read; who asked may go on with the version before.
+it, from which it is always read, so that a batch that is computed again finds the same rows. Spark writes a copy in place, on whatever
+file system the checkpoint is; the file `_muntin`, written after it and deleted before it, says that all of it is there. A bad record is
+refused, and so is a table whose files change while they are read; who asked may go on with the version before.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -28,12 +27,13 @@ from muntin.schema import OTHER, Field, Schema
 from muntin.spark import durable
 from muntin.spark.columns import spark_type, type_of_spark
 from muntin.spark.file_source import FileSource, table_files
+from muntin.spark.place import Place
 from muntin.spark.rows import resolve
 from muntin.spark.sources import CORRUPT
 
 #: How often a table is read again because its files changed meanwhile.
 _ATTEMPTS = 3
-#: In a copy: the digest of each file that Spark wrote. Spark does not read files whose names begin like this.
+#: In a copy, written last: the digest of each file that Spark wrote. Spark does not read files whose names begin like this.
 _CONTENTS = "_muntin"
 
 
@@ -49,7 +49,7 @@ def definition_of(name: str, frame: DataFrame) -> TableDefinition:
 class Tables:
     """Static tables, by version. Names are in lower case. Without `copies` only the newest version can be had."""
 
-    def __init__(self, spark: SparkSession, definitions: Mapping[str, TableDefinition], copies: Path | None) -> None:
+    def __init__(self, spark: SparkSession, definitions: Mapping[str, TableDefinition], copies: Place | None) -> None:
         self._spark = spark
         self._definitions = definitions
         self._copies = copies
@@ -75,7 +75,7 @@ class Tables:
             law = "without a checkpoint a static table has its newest version only"
             raise Refusal(law, values=f"version {version} of {name}", way_out="ask for a version that `versions` gave last")
         copy = self._copy(name, version)
-        if not copy.is_dir():
+        if not copy.files():
             raise CheckpointError(
                 "a batch is computed again with the very rows of the static tables that it saw",
                 values=f"no copy of version {version} of the table {name}: {copy}",
@@ -86,13 +86,13 @@ class Tables:
 
     def forget(self, in_use: Iterable[Mapping[str, str]]) -> None:
         """Delete the copies of versions that are neither the newest nor in use; `in_use` are answers of `versions`."""
-        if self._copies is None or not self._copies.is_dir():
+        if self._copies is None:
             return
         held = {name: version for name, (version, _) in self._held.items()}
         kept = {self._copy(*item).name for versions in (*in_use, held, self._newest_known) for item in versions.items()}
-        for copy in self._copies.iterdir():
-            if copy.name not in kept:
-                shutil.rmtree(copy)
+        for copy in (self._copies / name for name in self._copies.folders() if name not in kept):
+            (copy / _CONTENTS).remove()
+            copy.remove_tree()
 
     def release(self) -> None:
         """Let go of all rows in memory."""
@@ -115,7 +115,7 @@ class Tables:
         raise source.options.refusal("the files of a table stay as they are while they are read", f"{source.path} changes", way_out)
 
     def _has(self, name: str, version: str) -> bool:
-        return self._held.get(name, ("",))[0] == version or (self._copies is not None and self._copy(name, version).is_dir())
+        return self._held.get(name, ("",))[0] == version or (self._copies is not None and (self._copy(name, version) / _CONTENTS).exists())
 
     def _read(self, name: str, version: str, source: FileSource) -> bool:
         """Read a version from its files; false if they changed meanwhile."""
@@ -135,15 +135,12 @@ class Tables:
                 self._release(name)
             return name in self._held
         copy = self._copy(name, version)
-        aside = copy.with_name(f".{copy.name}.aside")
-        shutil.rmtree(aside, ignore_errors=True)
-        rows.write.parquet(f"file:{aside.absolute()}")
-        if unchanged():
-            durable.write(aside / _CONTENTS, {"files": _digests(aside)})
-            for path in (*aside.iterdir(), aside):
-                _flush(path)
-            durable.publish(aside, copy)
-        return copy.is_dir()
+        rows.write.mode("overwrite").parquet(copy.spark_uri)
+        if not unchanged():
+            return False
+        copy.flush_tree()
+        durable.write(copy / _CONTENTS, {"files": _digests(copy)})
+        return True
 
     def _check_records(self, name: str, rows: DataFrame) -> None:
         bad = resolve(CORRUPT)
@@ -164,9 +161,9 @@ class Tables:
         if name in self._held:
             self._held.pop(name)[1].unpersist()
 
-    def _copy(self, name: str, version: str) -> Path:
+    def _copy(self, name: str, version: str) -> Place:
         assert self._copies is not None
-        return self._copies / f"{quote(name, safe='')}@{version}"
+        return self._copies / f"{quote(name, safe='').replace('.', '%2E')}@{version}"
 
     def _schema(self, name: str) -> StructType:
         """The columns that expressions can use."""
@@ -190,12 +187,12 @@ def fingerprint(source: FileSource) -> str:
     return hashlib.sha256("\n".join([declared, *sorted(files)]).encode()).hexdigest()[:32]
 
 
-def _digests(copy: Path) -> dict[str, str]:
+def _digests(copy: Place) -> dict[str, str]:
     """What Spark reads of a copy, file by file."""
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in copy.iterdir() if path.name[0] not in "._"}
+    return {name: hashlib.sha256((copy / name).read()).hexdigest() for name in copy.files() if not name.startswith("_")}
 
 
-def _check_copy(copy: Path) -> None:
+def _check_copy(copy: Place) -> None:
     """Spark would read what is left of a copy: a missing part would be missing rows."""
     written, found = durable.read(copy / _CONTENTS)[0]["files"], _digests(copy)
     for name in sorted(written.keys() | found.keys()):
@@ -203,14 +200,6 @@ def _check_copy(copy: Path) -> None:
             raise durable.damaged(copy / name, "it is missing" if name not in found else "it is not what was written")
 
 
-def _literal(path: Path) -> str:
-    """A path as Spark reads it without taking brackets and stars for a pattern."""
-    return "file:" + re.sub(r"([\\*?{}\[\]])", r"\\\1", str(path.absolute()))
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _literal(place: Place) -> str:
+    """A place as Spark reads it without taking brackets and stars for a pattern."""
+    return re.sub(r"([\\*?{}\[\]])", r"\\\1", place.spark_uri)

@@ -1,24 +1,20 @@
 """Files written aside and then put in their places, so that whoever reads a place finds a whole file or none.
 
-In: a folder for the files being written, result tables by query. Out: files renamed to where they belong, flushed to disk.
-Convention: the order is write, flush the files, rename them, flush the directories; after a crash at any point every place holds
-its former file or the new one, and what is left aside is thrown away by the next `Aside` on the folder.
+In: a folder of this machine's disk for the files being written, result tables by query. Out: files where they belong, durable.
+Convention: what is written aside is scratch; it becomes visible when `Place.put` makes it so, and what a crash left of it is thrown away
+by the next `Aside` on the folder.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
 
+from muntin.spark.place import Place
 from muntin.spark.sinks.writers import WRITERS, Format, Writer
-
-#: Files are flushed side by side: a disk takes many flushes in the time of one.
-FLUSHES_AT_A_TIME = 8
 
 
 class Aside:
@@ -45,40 +41,12 @@ class Aside:
     def write(self, query: str, table: pa.Table) -> None:
         self.begin(query, table.schema).write(table)
 
-    def publish(self, places: Mapping[str, Path]) -> None:
-        """Rename the files of the queries to their places; durable when it returns."""
+    def publish(self, places: Mapping[str, Place], directory: Place) -> None:
+        """Put the files of the queries in their places in `directory`; durable when it returns."""
         for writer in self._writers.values():
             writer.finish()
-        flush(writer.path for writer in self._writers.values())
-        for query, place in places.items():
-            place.parent.mkdir(exist_ok=True)
-            self._writers[query].path.replace(place)
-        folders = {place.parent for place in places.values()}
-        flush(folders | {folder.parent for folder in folders})
+        directory.put([(self._writers[query].path, place) for query, place in places.items()])
         self.remove()
 
     def remove(self) -> None:
         shutil.rmtree(self.folder)
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a small file so that it is there whole or as it was."""
-    aside = path.with_name(f"{path.name}.aside")
-    aside.write_text(text)
-    flush([aside])
-    aside.replace(path)
-    flush([path.parent])
-
-
-def flush(paths: Iterable[Path]) -> None:
-    """Returns when the files and directories are on disk."""
-    with ThreadPoolExecutor(FLUSHES_AT_A_TIME) as pool:
-        list(pool.map(_flush_one, paths))
-
-
-def _flush_one(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

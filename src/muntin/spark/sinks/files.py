@@ -2,26 +2,30 @@
 
 In: result tables. Out, by `Layout`: `DIR/<query>.<ext>`, one file per query of a run that reads all there is; or
 `DIR/<query>/<entry>.<ext>`, one part per entry that has rows. A timer's part is named `<batch>_<timer>`: so the parts sort by name.
-Convention: files are written aside and renamed; then a marker `_entries/<stream>/<entry>` says that the entry is whole. An entry
-without its marker is written again under the same names. `_muntin.json` says whose directory it is, and in the layout `WHOLE`
+Convention: files are written aside and appear whole; then a marker `_entries/<stream>/<entry>` says that the entry is whole. An entry
+without its marker is written again under the same names. Aside is `_aside/` on the local disk, and a temporary directory of this machine
+for a directory on a shared store. `_muntin.json` says whose directory it is, and in the layout `WHOLE`
 that all of its files are of one run.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.errors import SinkError
+from muntin.errors import SinkError, StoreError
 from muntin.query.model import Query
-from muntin.spark.sinks.aside import Aside, flush, replace_text
+from muntin.spark.claims import OWNERS
+from muntin.spark.locks import Occupied
+from muntin.spark.ownership import Ownership, own
+from muntin.spark.place import Place
+from muntin.spark.sinks.aside import Aside
 from muntin.spark.sinks.base import EntryId, Results, Sink
 from muntin.spark.sinks.writers import Format
 from muntin.windows.results import result_schema
@@ -46,15 +50,16 @@ class FileSink(Sink):
 
     promise = "Exactly once: each entry's files appear whole, under names of their own, and a replay writes the same files again."
 
-    def __init__(self, directory: Path | str, format: Format | str, layout: Layout) -> None:
-        self.directory = Path(directory)
+    def __init__(self, directory: Place | Path | str, format: Format | str, layout: Layout) -> None:
+        self.directory = Place.of(directory)
         self.format = Format.named(format) if isinstance(format, str) else format
         self.layout = layout
         self._run = ""
         self._schemas: dict[str, pa.Schema] = {}
         self._last: dict[str, EntryId] = {}
         self._whole: Aside | None = None
-        self._lock: int | None = None
+        self._ownership: Ownership | None = None
+        self._scratch: Path | None = None
 
     def open(self, run: str, queries: Sequence[Query]) -> None:
         self._run = run
@@ -64,11 +69,11 @@ class FileSink(Sink):
         try:
             self._check_owner()
             if self.layout is Layout.WHOLE:
-                self._whole = Aside(self.directory / _ASIDE, self.format)
-            else:
-                self._own()
+                self._whole = Aside(self._scratch_folder(), self.format)
+            elif not (self.directory / _OWNER).exists():
+                self._sign()
         except BaseException:
-            self._unlock()
+            self._let_go()
             raise
 
     def admit(self, query: Query) -> None:
@@ -84,49 +89,61 @@ class FileSink(Sink):
         return entry <= self._last[stream]
 
     def write(self, entry: EntryId, results: Results, stream: str = "") -> None:
-        aside = self._whole or Aside(self.directory / _ASIDE / (stream or "results"), self.format)
+        aside = self._whole or Aside(self._scratch_folder() / (stream or "results"), self.format)
         for query, table in results:
             check_names([query])
             if table.num_rows:
                 aside.write(query, table)
         if self.layout is Layout.PARTS:
             name = f"{str(entry).replace('.', '_')}.{self.format.value}"
-            aside.publish({query: self.directory / query / name for query in aside.queries})
+            self._check_owned()
+            aside.publish({query: self.directory / query / name for query in aside.queries}, self.directory)
             self._mark(entry, stream)
 
     def close(self) -> None:
         if self._whole is not None:
             for query, schema in self._schemas.items():
                 self._whole.begin(query, schema)
-            (self.directory / _OWNER).unlink(missing_ok=True)
-            self._whole.publish({query: self.directory / f"{query}.{self.format.value}" for query in self._whole.queries})
-            self._own()
+            self._check_owned()
+            (self.directory / _OWNER).remove()
+            places = {query: self.directory / f"{query}.{self.format.value}" for query in self._whole.queries}
+            self._whole.publish(places, self.directory)
+            self._sign()
         self.abandon()
 
     def abandon(self) -> None:
         self._whole = None
-        if self._lock is not None:
-            shutil.rmtree(self.directory / _ASIDE, ignore_errors=True)
-        self._unlock()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+        self._let_go()
 
     def _mark(self, entry: EntryId, stream: str) -> None:
-        folder = self.directory / _ENTRIES / stream
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / str(entry)).touch()
-        flush([folder / str(entry), folder, folder.parent])
+        self._check_owned()
+        (self._markers(stream) / str(entry)).write()
         self._last[stream] = entry
         for old in sorted(self._marked(stream))[:-KEPT_MARKERS]:
-            (folder / str(old)).unlink()
+            (self._markers(stream) / str(old)).remove()
+
+    def _markers(self, stream: str) -> Place:
+        entries = self.directory / _ENTRIES
+        return entries / stream if stream else entries
 
     def _marked(self, stream: str) -> list[EntryId]:
-        folder = self.directory / _ENTRIES / stream
-        return [EntryId.parse(path.name) for path in folder.iterdir() if path.is_file()] if folder.exists() else []
+        return list(map(EntryId.parse, self._markers(stream).files()))
+
+    def _scratch_folder(self) -> Path:
+        """Where files grow: beside their places if those are on this machine's disk, so that they can be renamed."""
+        if self._scratch is None:
+            local = (self.directory / _ASIDE).local
+            self._scratch = local if local is not None else Path(tempfile.mkdtemp(prefix="muntin-results-"))
+        return self._scratch
 
     def _identity(self) -> dict[str, int | str]:
         return {"format": FORMAT_VERSION, "run": self._run, "layout": self.layout.value, "files": self.format.value}
 
-    def _own(self) -> None:
-        replace_text(self.directory / _OWNER, json.dumps(self._identity()) + "\n")
+    def _sign(self) -> None:
+        (self.directory / _OWNER).write((json.dumps(self._identity()) + "\n").encode())
 
     def _check_owner(self) -> None:
         """A run in parts goes on with its own directory only; a whole run replaces what a whole run left."""
@@ -141,11 +158,11 @@ class FileSink(Sink):
         if differences:
             raise self._refusal("an output directory belongs to one run", "; ".join(differences))
 
-    def _owner_in(self, path: Path) -> dict[str, object]:
+    def _owner_in(self, place: Place) -> dict[str, object]:
         law = f"{_OWNER} says whose an output directory is"
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            found = json.loads(bytes(place.read()).decode())
+        except (FileNotFoundError, ValueError) as error:
             raise self._refusal(law, f"it cannot be read ({error})") from None
         if not isinstance(found, dict):
             raise self._refusal(law, "it holds something else")
@@ -154,24 +171,27 @@ class FileSink(Sink):
     def _check_nothing_in_the_way(self) -> None:
         for query in self._schemas if self.layout is Layout.PARTS else ():
             folder = self.directory / query
-            if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+            if folder.exists() or folder.files() or folder.folders():
                 raise self._refusal("the parts of a query lie in a directory of their own", f"{folder.name} is there already")
 
     def _take_directory(self) -> None:
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.directory, os.O_RDONLY)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            self._unlock()
-            if isinstance(error, BlockingIOError):
-                raise self._refusal("one job writes to a directory at a time", "another one is writing to it") from None
+            self._ownership = own(self.directory)
+        except Occupied as occupied:
+            found = f"another one is writing to it, {occupied.holder}"
+            law, way_out = "one job writes to a directory at a time", f"{occupied.way_out}, or choose another output directory"
+            raise SinkError(law, values=f"{self.directory}: {found}", way_out=way_out) from None
+        except (OSError, StoreError) as error:
             raise self._refusal("an output directory can be made and locked", str(error)) from None
 
-    def _unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+    def _check_owned(self) -> None:
+        if self._ownership is not None:
+            self._ownership.check()
+
+    def _let_go(self) -> None:
+        if self._ownership is not None:
+            self._ownership.close()
+            self._ownership = None
 
     def _refusal(self, law: str, values: str) -> SinkError:
         return SinkError(law, values=f"{self.directory}: {values}", way_out="choose an empty output directory, or remove this one")
@@ -181,7 +201,7 @@ def check_names(queries: Sequence[str] | dict[str, pa.Schema]) -> None:
     """Queries have checked names. Still: no name may lead out of the directory, hide a file of ours, or be another's on some disks."""
     by_case: dict[str, str] = {}
     for query in queries:
-        if not query or query.startswith(".") or set(query) & set("/\\:\0") or query in (_OWNER, _ENTRIES, _ASIDE):
+        if not query or query.startswith(".") or set(query) & set("/\\:\0") or query in (_OWNER, _ENTRIES, _ASIDE, OWNERS):
             raise SinkError("a query's name can name a file", values=repr(query), way_out="use letters, digits and underscores")
         other = by_case.setdefault(query.casefold(), query)
         if other != query:

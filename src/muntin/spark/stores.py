@@ -1,0 +1,231 @@
+"""The two kinds of file systems that state lives on: this machine's disk, and what a cluster shares, through pyarrow.
+
+In: paths relative to the store's root, `a/b/c`. Out: bytes, names, and files that appear whole or not at all.
+Convention: on the disk a file is written aside, flushed and renamed, and so are the directories that name it. On a file system with
+rename (HDFS) it is written aside and moved. An object store has no rename, and shows an object when its upload is complete: there it
+is written in place. A stream to an object store completes the upload even if it is dropped half-way, so whoever writes has all the
+bytes first and hands them over in one call. Of two that delete the same file at once, only the disk tells one that it was late.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyarrow import fs
+
+Piece = bytes | memoryview
+Item = TypeVar("Item")
+
+#: Files are flushed or uploaded side by side: a disk takes many flushes in the time of one, a network many uploads.
+FILES_AT_A_TIME = 8
+
+#: Stores that show an object when its upload is complete, and have no rename (names as pyarrow has them).
+WITHOUT_RENAME = {"s3", "gcs", "abfs"}
+
+
+class Store(ABC):
+    """Files under one root. A missing file is a FileNotFoundError, anything else that goes wrong an OSError."""
+
+    @abstractmethod
+    def read(self, path: str) -> memoryview: ...
+
+    @abstractmethod
+    def write(self, path: str, pieces: Sequence[Piece]) -> None:
+        """Make or replace a file, durably, with the directories above it."""
+
+    @abstractmethod
+    def put(self, files: Sequence[tuple[Path, str]]) -> None:
+        """Finished files of this machine's disk become files of the store, each as by `write`. The former may be gone after that."""
+
+    @abstractmethod
+    def listed(self, path: str) -> tuple[list[str], list[str]]:
+        """The names of the files and of the directories in a directory; none, if it is not there."""
+
+    @abstractmethod
+    def size(self, path: str) -> int | None:
+        """The size of a file; None if there is none."""
+
+    @abstractmethod
+    def remove(self, path: str) -> bool:
+        """Delete a file; says whether it was there."""
+
+    @abstractmethod
+    def remove_tree(self, path: str) -> None:
+        """Delete a directory and all in it, if it is there."""
+
+    @abstractmethod
+    def flush_tree(self, path: str) -> None:
+        """Make durable what another program, Spark, wrote to a directory."""
+
+
+class LocalStore(Store):
+    """A directory of this machine's disk."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, path: str) -> Path:
+        return self.root / path
+
+    def read(self, path: str) -> memoryview:
+        return memoryview(self.path(path).read_bytes())
+
+    def write(self, path: str, pieces: Sequence[Piece]) -> None:
+        target = self.path(path)
+        make_folder(target.parent)
+        aside = target.with_name(aside_name(target.name))
+        with aside.open("wb") as file:
+            file.writelines(pieces)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(target)
+        flush([target.parent])
+
+    def put(self, files: Sequence[tuple[Path, str]]) -> None:
+        targets = [(source, self.path(path)) for source, path in files]
+        flush(source for source, _ in targets)
+        folders = {target.parent for _, target in targets}
+        for folder in folders:
+            make_folder(folder)
+        for source, target in targets:
+            source.replace(target)
+        flush(folders)
+
+    def listed(self, path: str) -> tuple[list[str], list[str]]:
+        files: list[str] = []
+        folders: list[str] = []
+        try:
+            with os.scandir(self.path(path)) as entries:
+                for entry in entries:
+                    (folders if entry.is_dir() else files).append(entry.name)
+        except FileNotFoundError:
+            pass
+        return files, folders
+
+    def size(self, path: str) -> int | None:
+        target = self.path(path)
+        return target.stat().st_size if target.is_file() else None
+
+    def remove(self, path: str) -> bool:
+        try:
+            self.path(path).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def remove_tree(self, path: str) -> None:
+        if self.path(path).exists():
+            shutil.rmtree(self.path(path))
+
+    def flush_tree(self, path: str) -> None:
+        for folder, _, names in os.walk(self.path(path)):
+            flush([*(Path(folder) / name for name in names), Path(folder)])
+        flush([self.path(path).parent])
+
+
+class SharedStore(Store):
+    """A directory of a file system that pyarrow knows; `root` is its path there."""
+
+    def __init__(self, filesystem: Any, root: str) -> None:
+        self.filesystem = filesystem
+        self.root = root.rstrip("/")
+        while isinstance(filesystem, fs.SubTreeFileSystem):
+            filesystem = filesystem.base_fs
+        self.renames = filesystem.type_name not in WITHOUT_RENAME
+
+    def path(self, path: str) -> str:
+        return f"{self.root}/{path}" if path else self.root
+
+    def read(self, path: str) -> memoryview:
+        with self.filesystem.open_input_file(self.path(path)) as file:
+            return memoryview(file.read_buffer())
+
+    def write(self, path: str, pieces: Sequence[Piece]) -> None:
+        self._upload(b"".join(pieces), self.path(path))
+
+    def put(self, files: Sequence[tuple[Path, str]]) -> None:
+        def upload(source: Path, path: str) -> None:
+            if not source.stat().st_size:  # nothing cannot be mapped
+                return self._upload(b"", self.path(path))
+            with pa.memory_map(str(source)) as mapped:
+                return self._upload(mapped.read_buffer(), self.path(path))
+
+        _side_by_side(lambda pair: upload(*pair), files)
+
+    def listed(self, path: str) -> tuple[list[str], list[str]]:
+        infos = self.filesystem.get_file_info(fs.FileSelector(self.path(path), allow_not_found=True))
+        names = {kind: [info.base_name for info in infos if info.type == kind] for kind in (fs.FileType.File, fs.FileType.Directory)}
+        return names[fs.FileType.File], names[fs.FileType.Directory]
+
+    def size(self, path: str) -> int | None:
+        info = self.filesystem.get_file_info(self.path(path))
+        return int(info.size) if info.type == fs.FileType.File else None
+
+    def remove(self, path: str) -> bool:
+        try:
+            self.filesystem.delete_file(self.path(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def remove_tree(self, path: str) -> None:
+        if self.filesystem.get_file_info(self.path(path)).type == fs.FileType.Directory:
+            self.filesystem.delete_dir(self.path(path))
+
+    def flush_tree(self, path: str) -> None:
+        """A shared file system has made durable what it took."""
+
+    def _upload(self, content: Any, target: str) -> None:
+        if not self.renames:
+            return self._send(content, target)
+        folder, _, name = target.rpartition("/")
+        self.filesystem.create_dir(folder, recursive=True)
+        aside = f"{folder}/{aside_name(name)}"
+        self._send(content, aside)
+        return self.filesystem.move(aside, target)  # type: ignore[no-any-return]
+
+    def _send(self, content: Any, target: str) -> None:
+        stream = self.filesystem.open_output_stream(target, compression=None)
+        stream.write(content)
+        stream.close()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a directory and those above it, each durably named in the one above."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush([folder.parent])
+
+
+def aside_name(name: str) -> str:
+    """What a file is called before it is whole; names that begin with a dot are passed over by whoever lists them."""
+    return f".{name}.aside"
+
+
+def flush(paths: Iterable[Path]) -> None:
+    """Returns when the files and directories are on disk."""
+    _side_by_side(_flush_one, list(paths))
+
+
+def _flush_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _side_by_side(act: Callable[[Item], None], items: Sequence[Item]) -> None:
+    if len(items) == 1:
+        return act(items[0])
+    with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:
+        list(pool.map(act, items))
+    return None

@@ -6,9 +6,12 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from storage import KINDS, address, object_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,3 +36,18 @@ def local_session(directory: Path) -> SparkSession:
 
     settings = {"spark.master": "local[2]", "spark.driver.memory": "3g", "spark.local.dir": str(directory)}
     return session("muntin-tests", **settings, **{"spark.sql.warehouse.dir": str(directory / "warehouse")})
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """A real S3 endpoint in a process of its own."""
+    with object_store() as address:
+        yield address
+
+
+@pytest.fixture(params=KINDS)
+def home(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty directory on each kind of store; `storage.place_at` is the place."""
+    kind: str = request.param
+    endpoint = request.getfixturevalue("endpoint") if kind == "objects" else ""
+    return address(kind, uuid4().hex, directory=tmp_path, endpoint=endpoint)

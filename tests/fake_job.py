@@ -6,28 +6,29 @@ It refuses a text with `bad` in it, and knows nothing of SQL beyond the name.
 
 from __future__ import annotations
 
-import fcntl
 import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self
 
 from muntin.errors import QueryError, Refusal, Span
 from muntin.spark.control import Desk, serve
+from muntin.spark.ownership import LOCK, own
 from muntin.spark.place import Place
 
 
 @contextmanager
-def lock(checkpoint: Path) -> Iterator[None]:
-    """The lock of the stream `trades`, as a running job holds it."""
-    (checkpoint / "trades").mkdir(parents=True, exist_ok=True)
-    with (checkpoint / "trades/lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+def lock(checkpoint: Path | Place) -> Iterator[None]:
+    """The checkpoint of the stream `trades` is owned, as by a running job."""
+    owned = own(Place.of(checkpoint) / "trades", LOCK)
+    try:
         yield
+    finally:
+        owned.close()
 
 
 class Names:
@@ -69,15 +70,20 @@ class Names:
 class FakeJob:
     """Listens while it is entered."""
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: Path | Place) -> None:
         self.checkpoint = checkpoint
         self.engine = Names()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._listen)
 
+    def holding(self) -> AbstractContextManager[None]:
+        """It runs, but does not listen."""
+        return lock(self.checkpoint)
+
     def __enter__(self) -> Self:
-        self._lock = lock(self.checkpoint)
+        self._lock = self.holding()
         self._lock.__enter__()
+        self._desk = Desk(Place.of(self.checkpoint) / "control")
         self._thread.start()
         return self
 
@@ -87,9 +93,8 @@ class FakeJob:
         self._lock.__exit__(None, None, None)
 
     def _listen(self) -> None:
-        desk = Desk(Place.of(self.checkpoint) / "control")
         while not self._ended.wait(0.01):
-            serve(desk, self.engine, self.engine.where)
+            serve(self._desk, self.engine, self.engine.where)
 
 
 if __name__ == "__main__":

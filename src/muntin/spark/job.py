@@ -96,6 +96,7 @@ class StreamJob:
         self._span: Interval | None = None
         self._seen: tuple[SharedPlan | None, float] = None, 0.0
         self._began = time.monotonic()
+        self._restored_rows = 0
         if self.log:
             self._recover(self.log)
         self._restored_rows = self.totals.rows

@@ -146,6 +146,11 @@ def test_a_uri_that_pyarrow_cannot_open_is_refused_without_its_secrets(uri: str)
     assert "hidden" not in str(refusal.value)
 
 
+def test_a_uri_that_was_made_a_path_is_refused() -> None:
+    with pytest.raises(StoreError, match="a URI is given as text"):
+        Place.of(Path("s3://bucket/state"))
+
+
 def test_a_store_that_cannot_be_reached_is_told_of() -> None:
     once = fs.AwsStandardS3RetryStrategy(max_attempts=1)
     options = {"access_key": "a", "secret_key": "b", "scheme": "http", "region": "r", "endpoint_override": "127.0.0.1:1"}

@@ -9,6 +9,7 @@ The path of the data, and the module that is each step of it:
     states        windows.folding → windows.store                partials by slice, predicate and group
     windows       windows.assembly, windows.closing              slices combined into results when a punctuation closes them
     results       spark.sinks                                    files, memory, console, callback
+    places        spark.place → spark.stores, spark.ownership    where partials and results lie: the local disk, S3, HDFS, …
 
 `semantics` defines what a window is, `reference` evaluates a query the obvious way, `disorder` makes the punctuations.
 """
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from muntin.plan.slices import Slicing
     from muntin.query.own_functions import python_function, spark_function
     from muntin.spark.engine import Engine
+    from muntin.spark.place import Place
     from muntin.spark.results import Results
     from muntin.spark.running import Pace, RunningJob, Trigger
     from muntin.spark.session import session
@@ -38,7 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
-    "MuntinError", "Pace", "Part", "Partial", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate",
+    "MuntinError", "Pace", "Part", "Partial", "Place", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate",
     "python_function", "session", "spark_function",
 ]  # fmt: skip
 
@@ -52,6 +54,7 @@ _HOMES = {
     "muntin.plan.slices": ("Slicing",),
     "muntin.query.own_functions": ("python_function", "spark_function"),
     "muntin.spark.engine": ("Engine",),
+    "muntin.spark.place": ("Place",),
     "muntin.spark.results": ("Results",),
     "muntin.spark.running": ("Pace", "RunningJob", "Trigger"),
     "muntin.spark.session": ("session",),

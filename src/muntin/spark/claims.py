@@ -93,13 +93,13 @@ class Claim:
 
     def _settle(self) -> None:
         time.sleep(SETTLE_SECONDS)
-        claims = (self._place / OWNERS).files()
-        if claims[-1] != self._file.name:
+        if not self._highest():
             newest = newest_claim(self._place)
             self._file.remove()
             raise _occupied(self._place, newest[1] if newest else Owner.this_process())
-        for name in claims[:-1]:
-            (self._place / OWNERS / name).remove()
+        for name in (self._place / OWNERS).files():
+            if name < self._file.name:
+                (self._place / OWNERS / name).remove()
 
     def _renewing(self) -> None:
         while not self._closing.wait(HEARTBEAT_SECONDS):

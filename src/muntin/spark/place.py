@@ -8,6 +8,7 @@ to name it, without credentials. A file that is missing is a FileNotFoundError; 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,9 @@ from muntin.spark.stores import LocalStore, Piece, SharedStore, Store
 #: Hadoop's names for stores, where they are not those of the URI; and pyarrow's, where those differ.
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}
 _ARROW_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+#: A URI that was made a `Path`, and is no URI any more.
+_COLLAPSED = re.compile(r"(s3|s3a|s3n|gs|gcs|abfs|abfss|hdfs|viewfs):/")
 
 #: Parts of the names of parameters that are not shown.
 _SECRET = ("secret", "key", "token", "password")
@@ -54,10 +58,11 @@ class Place:
         """The place that a user named: a path of this machine, or a URI."""
         if isinstance(where, Place):
             return where
-        text = str(where)
-        if isinstance(where, str) and "://" in text and not text.startswith("file:"):
-            return cls(_shared(text))
-        path = Path(unquote(urlsplit(text).path)) if isinstance(where, str) and text.startswith("file:") else Path(where)
+        if isinstance(where, str) and "://" in where and not where.startswith("file:"):
+            return cls(_shared(where))
+        if isinstance(where, Path) and _COLLAPSED.match(str(where)):
+            raise StoreError("a URI is given as text", values=f"Path('{where}') has lost a slash", way_out="give a str, or a Place")
+        path = Path(unquote(urlsplit(where).path)) if isinstance(where, str) and where.startswith("file:") else Path(where)
         return cls(Root(LocalStore(path), str(path), f"file:{path.absolute()}"))
 
     @classmethod

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from fake_job import FakeJob
+from fake_job import FakeJob, lock
+from storage import address, place_at
 
 MUNTIN = [sys.executable, "-m", "muntin.cli"]
 PIPELINE = """
@@ -200,3 +201,21 @@ def wait_for(path: Path, job: subprocess.Popen[str]) -> None:
         assert job.poll() is None, job.communicate()[1]
         assert time.monotonic() < deadline, f"{path} did not appear"
         time.sleep(0.2)
+
+
+def test_unlocking_the_local_disk_and_an_address_that_means_nothing_are_refused(tmp_path: Path) -> None:
+    done = muntin("unlock", tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "a lock ends with its process" in done.stderr
+    done = muntin("list", "--checkpoint", "ftp://nowhere/state")
+    assert done.returncode == 2
+    assert "a place is a path or a URI that pyarrow can open" in " ".join(done.stderr.split())
+
+
+def test_a_place_on_a_shared_store_is_unlocked(endpoint: str, tmp_path: Path) -> None:
+    where = address("objects", "unlocked", directory=tmp_path, endpoint=endpoint)
+    with lock(place_at(where)):
+        assert muntin("unlock", where).stdout.startswith("unlocked s3://state/unlocked/trades?")
+    done = muntin("unlock", where)
+    assert done.returncode == 2
+    assert "nobody owns it" in done.stderr

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -26,7 +27,7 @@ from muntin.spark.ownership import LOCK, is_owned, own
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.files import FileSink, Layout
-from storage import place_at
+from storage import KINDS, address, place_at
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +41,11 @@ def place(home: str) -> Place:
     return place_at(home)
 
 
-@pytest.fixture
-def shared(place: Place) -> Place:
-    if place.local is not None:
-        pytest.skip("the kernel keeps the locks of the local disk")
-    return place
+@pytest.fixture(params=[kind for kind in KINDS if kind != "disk"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where the kernel keeps no locks."""
+    endpoint = request.getfixturevalue("endpoint") if request.param == "objects" else ""
+    return place_at(address(request.param, uuid4().hex, directory=tmp_path, endpoint=endpoint))
 
 
 def claimed(place: Place, number: int, owner: Owner) -> None:

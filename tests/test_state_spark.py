@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
 from muntin import Engine, FileSink, Layout, MemorySink, Pace, Trigger
-from muntin.errors import CheckpointError
+from muntin.errors import CheckpointError, StoreError
 from muntin.spark import claims
 from muntin.spark.claims import OWNERS, unlocked
-from storage import place_at
+from muntin.spark.ownership import is_owned
+from storage import address, place_at
 from test_streaming import Clicks, click, ends, rows_of
 
 if TYPE_CHECKING:
@@ -83,3 +85,31 @@ def test_a_second_job_is_refused_and_a_job_that_was_unlocked_fails_at_its_next_b
     with pytest.raises(Exception, match="taken over by another job, or unlocked"):
         job.wait(120)
     assert (place / "clicks" / OWNERS).files()[-1].startswith("00000002-")
+
+
+def test_a_store_that_spark_has_no_connector_for_is_refused_with_what_is_missing(
+    spark: SparkSession, tmp_path: Path, endpoint: str
+) -> None:
+    clicks, users = Clicks(tmp_path / "clicks"), tmp_path / "users.csv"
+    users.write_text("u,2\n")
+    clicks.add(click(1))
+    place = place_at(address("objects", uuid4().hex, directory=tmp_path, endpoint=endpoint))
+    with pytest.raises(
+        StoreError, match=r"(?s)Spark reaches the checkpoint too.*s3a://state/.*hadoop\.fs\.s3a.*not found.*spark\.jars\.packages"
+    ):
+        engine_over(spark, clicks, users).start(MemorySink(), checkpoint=place)
+    assert not is_owned(place / "clicks")
+
+
+@pytest.mark.parametrize("format", ["jsonl", "parquet"])
+def test_the_results_of_a_bounded_run_go_to_an_object_store(spark: SparkSession, tmp_path: Path, endpoint: str, format: str) -> None:
+    clicks, users = Clicks(tmp_path / "clicks"), tmp_path / "users.csv"
+    users.write_text("u,2\nv,3\n")
+    clicks.add(*(click(at, user="uv"[at % 2], n=at) for at in range(30)))
+    out = place_at(address("objects", uuid4().hex, directory=tmp_path, endpoint=endpoint))
+    engine = engine_over(spark, clicks, users)
+    engine.run(FileSink(out, format, Layout.WHOLE))
+    engine.run(FileSink(tmp_path / "out", format, Layout.WHOLE))
+    assert out.files() == ["_muntin.json", f"total.{format}", f"weighed.{format}"]
+    for name in ("total", "weighed"):
+        assert bytes((out / f"{name}.{format}").read()) == (tmp_path / "out" / f"{name}.{format}").read_bytes()

@@ -118,14 +118,16 @@ class Claim:
 
 
 def newest_claim(place: Place) -> tuple[str, Owner] | None:
-    """The highest claim and what it says."""
-    for _ in range(5):
+    """The highest claim and what it says. One that is not there or cannot be read may be on its way: it is looked for again."""
+    claims: list[str] = []
+    for attempt in range(5):
         claims = (place / OWNERS).files()
-        if not claims:
+        if claims:
+            with suppress(CheckpointError):
+                header, _ = durable.read(place / OWNERS / claims[-1])
+                return claims[-1], Owner(**{key: value for key, value in header.items() if key != "blobs"})
+        elif attempt:
             return None
-        with suppress(CheckpointError):  # it is being replaced, or was removed by a newer owner
-            header, _ = durable.read(place / OWNERS / claims[-1])
-            return claims[-1], Owner(**{key: value for key, value in header.items() if key != "blobs"})
         time.sleep(RETRY_SECONDS)
     raise durable.damaged(place / OWNERS / claims[-1], "the claim of the owner cannot be read")
 
@@ -168,10 +170,9 @@ def _machine() -> str:
 
 
 def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    with suppress(PermissionError):  # it runs, as another user
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return False
     return True

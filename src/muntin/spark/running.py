@@ -19,7 +19,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from muntin.errors import Refusal
+from muntin.errors import Refusal, StoreError
 from muntin.query.model import Query
 from muntin.query.registry import Registry
 from muntin.spark.job import StreamJob
@@ -60,7 +60,21 @@ def start_query(frame: DataFrame, job: StreamJob, trigger: Trigger) -> Streaming
         writer = writer.trigger(availableNow=True)
     elif trigger.every:
         writer = writer.trigger(processingTime=f"{Duration.parse(trigger.every).micros // 1000} milliseconds")
-    return writer.start()
+    try:
+        return writer.start()
+    except Exception as error:
+        if where.local is None and "CHECKPOINT_FILE_MANAGER" in str(error):
+            raise _unreachable(where, error) from error
+        raise
+
+
+def _unreachable(where: Place, error: Exception) -> StoreError:
+    causes = [line.strip() for line in str(error).splitlines() if line.startswith("Caused by:")]
+    return StoreError(
+        "Spark reaches the checkpoint too, through Hadoop's file systems",
+        values=f"{where.spark_uri}: {causes[-1].removeprefix('Caused by: ') if causes else error}",
+        way_out="give Spark the connector and its settings (--conf spark.jars.packages=…, --conf spark.hadoop.fs.…)",
+    )
 
 
 class RunningJob:

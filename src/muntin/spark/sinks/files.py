@@ -69,7 +69,7 @@ class FileSink(Sink):
         try:
             self._check_owner()
             if self.layout is Layout.WHOLE:
-                self._whole = Aside(self._scratch_folder(), self.format)
+                self._whole = Aside(self._scratch_folder("results"), self.format)
             elif not (self.directory / _OWNER).exists():
                 self._sign()
         except BaseException:
@@ -89,7 +89,7 @@ class FileSink(Sink):
         return entry <= self._last[stream]
 
     def write(self, entry: EntryId, results: Results, stream: str = "") -> None:
-        aside = self._whole or Aside(self._scratch_folder() / (stream or "results"), self.format)
+        aside = self._whole or Aside(self._scratch_folder(stream or "results"), self.format)
         for query, table in results:
             check_names([query])
             if table.num_rows:
@@ -132,12 +132,14 @@ class FileSink(Sink):
     def _marked(self, stream: str) -> list[EntryId]:
         return list(map(EntryId.parse, self._markers(stream).files()))
 
-    def _scratch_folder(self) -> Path:
+    def _scratch_folder(self, name: str) -> Path:
         """Where files grow: beside their places if those are on this machine's disk, so that they can be renamed."""
         if self._scratch is None:
             local = (self.directory / _ASIDE).local
             self._scratch = local if local is not None else Path(tempfile.mkdtemp(prefix="muntin-results-"))
-        return self._scratch
+        folder = (Place.of(self._scratch) / name).local
+        assert folder is not None
+        return folder
 
     def _identity(self) -> dict[str, int | str]:
         return {"format": FORMAT_VERSION, "run": self._run, "layout": self.layout.value, "files": self.format.value}

@@ -33,9 +33,10 @@ from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.partials import BatchFacts
 from muntin.spark.place import Place
+from muntin.spark.sharedstore import SharedStore
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.files import FileSink, Layout
-from muntin.spark.stores import LocalStore, SharedStore
+from muntin.spark.stores import LocalStore
 from muntin.spark.tables import Tables
 from muntin.timeline import instant_of
 from storage import place_at

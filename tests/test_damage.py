@@ -38,8 +38,8 @@ FILES = [
     "clicks/log/*",
     "clicks/done/*",
     "clicks/snapshots/*",
-    "registry/*",
-    "pipeline",
+    "registry/0*",
+    "registry/pipelines/*",
     "clicks/spark/metadata",
 ]
 #: Files that may be missing after a crash: a missing pin is made anew, a missing pipeline is one that nobody started.

@@ -11,7 +11,8 @@ from pyarrow import fs
 
 from muntin.errors import StoreError
 from muntin.spark.place import Place
-from muntin.spark.stores import LocalStore, SharedStore
+from muntin.spark.sharedstore import SharedStore
+from muntin.spark.stores import LocalStore
 from storage import place_at
 
 

@@ -68,7 +68,7 @@ def test_a_job_with_its_state_on_a_shared_file_system_stops_and_resumes(spark: S
     assert [letter["reason"] for letter in letters] == ["no time"] * 5
     state = tmp_path / "moving/checkpoint/clicks"
     assert len(list((state / "snapshots").iterdir())) == 1
-    assert [(copy / "_whole").exists() for copy in (state / "tables").iterdir()] == [True]
+    assert [(copy / "_muntin").exists() for copy in (state / "tables").iterdir()] == [True]
     assert not (state / "lock").exists()
 
 

@@ -147,7 +147,7 @@ def test_a_copy_that_was_not_finished_is_made_again(spark: SparkSession, tmp_pat
 @pytest.mark.parametrize("file", ["part-*.parquet", "_muntin"])
 @pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])], ids=["missing", "cut"])
 def test_a_harmed_copy_is_refused(spark: SparkSession, tmp_path: Path, file: str, harm: Callable[[Path], object]) -> None:
-    tables = Tables(spark, {"close": csv_table(tmp_path / "close.csv", "a,1\n")}, tmp_path / "copies")
+    tables = Tables(spark, {"close": csv_table(tmp_path / "close.csv", "a,1\n")}, Place.of(tmp_path / "copies"))
     version = tables.versions(["close"])["close"]
     (harmed,) = (tmp_path / f"copies/close@{version}").glob(file)
     harm(harmed)

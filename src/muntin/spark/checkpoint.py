@@ -22,7 +22,7 @@ from muntin.spark.locks import Occupied
 from muntin.spark.ownership import LOCK, Ownership, own
 from muntin.spark.place import Place
 
-FORMAT = 3
+FORMAT = 4
 
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:

@@ -16,11 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-import pyarrow as pa
-from pyarrow import fs
-
 from muntin.errors import StoreError
-from muntin.spark.stores import LocalStore, Piece, SharedStore, Store
+from muntin.spark.stores import LocalStore, Piece, Store
 
 #: Hadoop's names for stores, where they are not those of the URI; and pyarrow's, where those differ.
 _HADOOP_SCHEMES = {"s3": "s3a", "gcs": "gs"}
@@ -68,6 +65,8 @@ class Place:
     @classmethod
     def on(cls, filesystem: Any, path: str, *, spark: str = "") -> Place:
         """A path in a pyarrow file system that the caller made; `spark` is the URI of that path in Spark, where pyarrow cannot tell."""
+        from muntin.spark.sharedstore import SharedStore
+
         kind, path = filesystem.type_name, path.rstrip("/")
         named = f"{_HADOOP_SCHEMES.get(kind, kind)}://{path}" if kind in ("s3", "gcs") else ""
         return cls(Root(SharedStore(filesystem, path), f"{kind}://{quote(path)}", (spark or named).rstrip("/")))
@@ -170,18 +169,20 @@ class Place:
 
 def _shared(uri: str) -> Root:
     """The root of a URI. pyarrow reads credentials from the environment or its query; they are not shown again."""
+    from muntin.spark.sharedstore import SharedStore, opened
+
     parts = urlsplit(uri)
     scheme = _ARROW_SCHEMES.get(parts.scheme, parts.scheme)
     query = parts.query
     if scheme == "s3" and "allow_delayed_open" not in query:
         query = "&".join(filter(None, [query, "allow_delayed_open=true"]))  # one request for a small file instead of three
     try:
-        filesystem, path = fs.FileSystem.from_uri(parts._replace(scheme=scheme, query=query).geturl())
-    except (OSError, ValueError, pa.ArrowException) as error:
+        filesystem, path = opened(parts._replace(scheme=scheme, query=query).geturl())
+    except (OSError, ValueError) as error:
         first = (str(error).splitlines() or [""])[0]
         way_out = "give a path, or a URI of s3, gs, abfss or hdfs; the documentation of pyarrow.fs has their parameters"
         raise StoreError("a place is a path or a URI that pyarrow can open", values=f"{_bare(uri)}: {first}", way_out=way_out) from None
-    if isinstance(filesystem, fs.LocalFileSystem):
+    if filesystem.type_name == "local":
         return Place.of(Path(path)).root
     shown = urlsplit(_bare(uri))
     key, authority = parts.path.rstrip("/"), shown.netloc

@@ -1,10 +1,8 @@
-"""The two kinds of file systems that state lives on: this machine's disk, and what a cluster shares, through pyarrow.
+"""What a file system is asked that state lives on; and this machine's disk, which answers.
 
 In: paths relative to the store's root, `a/b/c`. Out: bytes, names, and files that appear whole or not at all.
-Convention: on the disk a file is written aside, flushed and renamed, and so are the directories that name it. On a file system with
-rename (HDFS) it is written aside and moved. An object store has no rename, and shows an object when its upload is complete: there it
-is written in place. A stream to an object store completes the upload even if it is dropped half-way, so whoever writes has all the
-bytes first and hands them over in one call. Of two that delete the same file at once, only the disk tells one that it was late.
+Convention: on the disk a file is written aside, flushed and renamed, and the directories that name it are flushed too. Of two that delete
+the same file at once, one is told that it was late. `sharedstore` has the file systems of a cluster.
 """
 
 from __future__ import annotations
@@ -15,19 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TypeVar
 
 Piece = bytes | memoryview
 Item = TypeVar("Item")
 
 #: Files are flushed or uploaded side by side: a disk takes many flushes in the time of one, a network many uploads.
 FILES_AT_A_TIME = 8
-
-#: Stores that show an object when its upload is complete, and have no rename (names as pyarrow has them).
-WITHOUT_RENAME = {"s3", "gcs", "abfs"}
 
 
 class Store(ABC):
@@ -130,73 +122,6 @@ class LocalStore(Store):
         flush([self.path(path).parent])
 
 
-class SharedStore(Store):
-    """A directory of a file system that pyarrow knows; `root` is its path there."""
-
-    def __init__(self, filesystem: Any, root: str) -> None:
-        self.filesystem = filesystem
-        self.root = root.rstrip("/")
-        while isinstance(filesystem, fs.SubTreeFileSystem):
-            filesystem = filesystem.base_fs
-        self.renames = filesystem.type_name not in WITHOUT_RENAME
-
-    def path(self, path: str) -> str:
-        return f"{self.root}/{path}" if path else self.root
-
-    def read(self, path: str) -> memoryview:
-        with self.filesystem.open_input_file(self.path(path)) as file:
-            return memoryview(file.read_buffer())
-
-    def write(self, path: str, pieces: Sequence[Piece]) -> None:
-        self._upload(b"".join(pieces), self.path(path))
-
-    def put(self, files: Sequence[tuple[Path, str]]) -> None:
-        def upload(source: Path, path: str) -> None:
-            if not source.stat().st_size:  # nothing cannot be mapped
-                return self._upload(b"", self.path(path))
-            with pa.memory_map(str(source)) as mapped:
-                return self._upload(mapped.read_buffer(), self.path(path))
-
-        _side_by_side(lambda pair: upload(*pair), files)
-
-    def listed(self, path: str) -> tuple[list[str], list[str]]:
-        infos = self.filesystem.get_file_info(fs.FileSelector(self.path(path), allow_not_found=True))
-        names = {kind: [info.base_name for info in infos if info.type == kind] for kind in (fs.FileType.File, fs.FileType.Directory)}
-        return names[fs.FileType.File], names[fs.FileType.Directory]
-
-    def size(self, path: str) -> int | None:
-        info = self.filesystem.get_file_info(self.path(path))
-        return int(info.size) if info.type == fs.FileType.File else None
-
-    def remove(self, path: str) -> bool:
-        try:
-            self.filesystem.delete_file(self.path(path))
-        except FileNotFoundError:
-            return False
-        return True
-
-    def remove_tree(self, path: str) -> None:
-        if self.filesystem.get_file_info(self.path(path)).type == fs.FileType.Directory:
-            self.filesystem.delete_dir(self.path(path))
-
-    def flush_tree(self, path: str) -> None:
-        """A shared file system has made durable what it took."""
-
-    def _upload(self, content: Any, target: str) -> None:
-        if not self.renames:
-            return self._send(content, target)
-        folder, _, name = target.rpartition("/")
-        self.filesystem.create_dir(folder, recursive=True)
-        aside = f"{folder}/{aside_name(name)}"
-        self._send(content, aside)
-        return self.filesystem.move(aside, target)  # type: ignore[no-any-return]
-
-    def _send(self, content: Any, target: str) -> None:
-        stream = self.filesystem.open_output_stream(target, compression=None)
-        stream.write(content)
-        stream.close()
-
-
 def make_folder(folder: Path) -> None:
     """Make a directory and those above it, each durably named in the one above."""
     if not folder.is_dir():
@@ -212,7 +137,7 @@ def aside_name(name: str) -> str:
 
 def flush(paths: Iterable[Path]) -> None:
     """Returns when the files and directories are on disk."""
-    _side_by_side(_flush_one, list(paths))
+    side_by_side(_flush_one, list(paths))
 
 
 def _flush_one(path: Path) -> None:
@@ -223,7 +148,7 @@ def _flush_one(path: Path) -> None:
         os.close(descriptor)
 
 
-def _side_by_side(act: Callable[[Item], None], items: Sequence[Item]) -> None:
+def side_by_side(act: Callable[[Item], None], items: Sequence[Item]) -> None:
     if len(items) == 1:
         return act(items[0])
     with ThreadPoolExecutor(FILES_AT_A_TIME) as pool:

@@ -19,7 +19,7 @@ class Setup:
     queries: tuple[int, ...]
     rows: int = ROWS
     rounds: int = 9
-    warmups: int = 2
+    warmups: int = 6
     measured: int = 16
     checked: int = 16
 

@@ -90,18 +90,26 @@ def matched(joins: Sequence[Join]) -> Column:
     return reduce(and_, [match_number(join).isNotNull() for join in joins], F.lit(True))
 
 
+def with_several_matches(frame: DataFrame, members: Sequence[Join]) -> list[Join]:
+    """The joins in which some key has more than one match: only there a row has to be told from its copies."""
+    most = frame.agg(*(F.max(match_number(join)) for join in members)).toArrow()
+    return [join for join, column in zip(members, most.columns, strict=True) if (column[0].as_py() or 0) > 1]
+
+
 class Joiner:
     """Joins rows with tables of the versions that a batch is pinned to; bundles are kept in memory while their versions are used."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
         self._kept: dict[tuple[Join, ...], tuple[list[str], DataFrame]] = {}
+        self._several: set[Join] = set()
 
     def rows(self, rows: Rows, joins: Sequence[Join], versions: Mapping[str, str]) -> Rows:
         if not joins:
             return rows
         frame = outer_joined(rows.frame, joins, lambda members: self._bundled(tuple(members), versions))
-        first = reduce(and_, [F.coalesce(match_number(join) == F.lit(1), F.lit(True)) for join in joins])
+        several = [join for join in joins if join in self._several]
+        first = reduce(and_, [F.coalesce(match_number(join) == F.lit(1), F.lit(True)) for join in several], F.lit(True))
         return replace(rows, frame=frame, matched=matched(joins), first=first)
 
     def _bundled(self, members: tuple[Join, ...], versions: Mapping[str, str]) -> DataFrame:
@@ -112,6 +120,7 @@ class Joiner:
                 frame.unpersist()
             frame = bundled(members, lambda name: self.tables.frame(name, versions[name])).coalesce(1).persist()
             self._kept[members] = wanted, frame
+            self._several = self._several - set(members) | set(with_several_matches(frame, members))
         return frame
 
     def release(self) -> None:

@@ -33,7 +33,7 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _SET, _CELL, _AT = "_muntin_good", "_muntin_set", "_muntin_cell", "_muntin_at"
+_GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
 _ROWS, _LAST = "_muntin_rows", "_muntin_last"
 #: The instant of rows that find no match in a table; dead letters have none.
 UNMATCHED = -(2**63)
@@ -113,8 +113,8 @@ class Pass:
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        used = F.col(_GOOD) & rows.matched
-        frame = self.lasting.cells.positions(rows.frame, {_GOOD: rows.good(micros)})
+        good, used = rows.good(micros), F.col(_USED)
+        frame = self.lasting.cells.positions(rows.frame, {_GOOD: good, _USED: good & rows.matched})
         instants = [
             F.when(used, key.column(micros, span)).otherwise(F.when(F.col(_GOOD), F.lit(UNMATCHED))).alias(f"_muntin_at{number}")
             for number, key in enumerate(self.instants)

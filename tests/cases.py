@@ -17,6 +17,7 @@ from muntin.aggregates import AGGREGATES
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
+from muntin.plan.family import BUCKETS
 from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
@@ -185,10 +186,16 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
+        key += (bucket_of(key[1 + len(cell) :]),) * grouping.family.spread
         shards.setdefault(key, []).append(row)
     keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(grouping_layout(grouping).key_types))
     states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
+
+
+def bucket_of(key: tuple[Any, ...]) -> int:
+    """A bucket for a group. In Spark it is another one: any will do, if equal groups are in the same."""
+    return hash(tuple("NaN" if part != part else part for part in key)) % BUCKETS
 
 
 def cell_of(row: Row, axes: Sequence[Axis]) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +14,20 @@ from hypothesis import strategies as st
 
 from cases import cut, python_partials, queries, rows
 from muntin.aggregates import AGGREGATES
+from muntin.columnar import integers
 from muntin.plan.divide import Sharing
-from muntin.plan.placing import Placing, spread_out
-from muntin.plan.shared import shared_plan
+from muntin.plan.family import BUCKETS
+from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.timeline import BEGINNING, END, instant_of
 from muntin.windows.arena import Folder
 from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
-from muntin.windows.hashes import row_hashes
 from muntin.windows.shards import Partials, grouping_layout
+from muntin.windows.turns import Report, Taking, Turn, together
 
 BATCHES = 4
 Batches = list[list[dict[str, Any]]]
+Step = tuple[list[Partials], Turn]
 
 
 def rows_of(chunks: list[ResultChunk]) -> list[tuple[str, str]]:
@@ -32,40 +35,49 @@ def rows_of(chunks: list[ResultChunk]) -> list[tuple[str, str]]:
     return sorted((chunk.query, repr(row)) for chunk in chunks for row in chunk.table.to_pylist())
 
 
-def arrived(batches: Batches, placing: Placing) -> list[tuple[list[Partials], int, int]]:
-    """For each batch its partials, the punctuation and its latest row; then the end of the input."""
+def turns(batches: Batches, plan: SharedPlan) -> list[Step]:
+    """For each batch its partials and its turn; then the end of the input."""
     steps, punctuation = [], BEGINNING
     for batch in batches:
         latest = max((instant_of(row["ts"]) for row in batch), default=BEGINNING)
         punctuation = max(punctuation, latest - 5)
-        steps.append(([python_partials(batch, one) for one in placing.plan.groupings], punctuation, latest))
-    return [*steps, ([grouping_layout(one).empty() for one in placing.plan.groupings], END, BEGINNING)]
+        steps.append(([python_partials(batch, one) for one in plan.groupings], Turn(plan, punctuation, latest)))
+    return [*steps, ([grouping_layout(one).empty() for one in plan.groupings], Turn(plan, END, BEGINNING))]
 
 
-def part_of(partials: list[Partials], placing: Placing, instance: int, instances: int) -> list[Partials]:
-    """What an instance gets: the rows of its groups, and nothing of what is assembled once."""
+def part_of(partials: list[Partials], plan: SharedPlan, instance: int, instances: int) -> list[Partials]:
+    """What an instance gets: the rows of its buckets, and nothing of what is assembled once."""
     found = []
-    for number, (one, grouping) in enumerate(zip(partials, placing.plan.groupings, strict=True)):
-        first = 1 if grouping.by_cell else 0
-        keys = [one.keys[first + grouping.keys.index(key)] for key in placing.spread.get(number, ())]
-        mine = row_hashes(keys) % instances == instance if keys and len(one) else np.zeros(len(one), dtype=bool)
-        found.append(one.rows(np.nonzero(mine)[0]))
+    for one, grouping in zip(partials, plan.groupings, strict=True):
+        bucket = integers(one.keys[-1], null=0) if grouping.family.spread else np.full(len(one), -1)
+        found.append(one.rows(np.nonzero(bucket * instances // BUCKETS == instance)[0]))
     return found
 
 
-def in_folder(path: Path, placing: Placing, steps: list[list[Partials]], times: list[tuple[int, int]]) -> list[ResultChunk]:
-    """Every step as a process of its own would take it: from the folder, and back into it."""
-    chunks: list[ResultChunk] = []
-    start = Folder(path)
-    start.clear()
-    start.save("-1", Assembly(placing.apart, arena=start))
-    for at, (partials, (punctuation, latest)) in enumerate(zip(steps, times, strict=True)):
-        folder = Folder(path)
-        assembly = folder.load(str(at - 1))
-        assert isinstance(assembly, Assembly)
-        chunks += assembly.step(partials, punctuation, latest)
-        folder.save(str(at), assembly)
-    return chunks
+class Crew:
+    """Instances as processes of their own would be: each turn begins with what is in the folder, and ends with it."""
+
+    def __init__(self, directory: Path, plan: SharedPlan, instances: int) -> None:
+        self.folders = [directory / str(number) for number in range(instances)]
+        for path in self.folders:
+            folder = Folder(path)
+            folder.clear()
+            folder.save("0", Assembly(plan.part(spread=True), arena=folder))
+
+    def take(self, name: str, following: str, step: Step) -> tuple[list[ResultChunk], Report]:
+        partials, turn = step
+        chunks: list[ResultChunk] = []
+        reports = []
+        for number, path in enumerate(self.folders):
+            folder = Folder(path)
+            assembly = folder.load(name)
+            assert isinstance(assembly, Assembly)
+            mine = part_of(partials, turn.plan, number, len(self.folders))
+            taking = Taking(assembly, replace(turn, plan=turn.plan.part(spread=True)), mine)
+            chunks += taking.results()
+            reports.append(taking.report())
+            folder.save(following, assembly)
+        return chunks, together(reports)
 
 
 @settings(max_examples=150)
@@ -79,18 +91,25 @@ def in_folder(path: Path, placing: Placing, steps: list[list[Partials]], times: 
 def test_instances_with_some_of_the_groups_each_give_what_one_assembly_gives(
     some: tuple[Any, ...], some_rows: list[dict[str, Any]], places: list[int], sharing: Sharing, instances: int
 ) -> None:
-    plan = shared_plan(some, AGGREGATES, sharing=sharing)
-    placing = spread_out(plan)
-    steps = arrived(cut(some_rows, places), placing)
-    alone, together = Assembly(plan), Assembly(placing.together)
-    expected = [chunk for one in deepcopy(steps) for chunk in alone.step(*one)]
-    found = [chunk for one in deepcopy(steps) for chunk in together.step(*one)]
+    plan = shared_plan(some, AGGREGATES, sharing=sharing, spread=lambda family: bool(family.keys))
+    alone_plan = shared_plan(some, AGGREGATES, sharing=sharing)
+    batches = cut(some_rows, places)
+    alone, driver = Assembly(alone_plan), Assembly(plan.part(spread=False))
+    expected = [chunk for partials, turn in turns(batches, alone_plan) for chunk in Taking(alone, turn, partials).results()]
+    found: list[ResultChunk] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for instance in range(instances):
-            parts = [part_of(partials, placing, instance, instances) for partials, _, _ in steps]
-            found += in_folder(Path(scratch) / str(instance), placing, parts, [one[1:] for one in steps])
-    stopped = set(alone.stopped)  # whoever fails first stops the others, which is for the job to see to
-    assert rows_of([one for one in found if one.query not in stopped]) == rows_of([one for one in expected if one.query not in stopped])
+        crew, kept = Crew(Path(scratch) / "crew", plan, instances), Path(scratch) / "kept"
+        for at, (partials, turn) in enumerate(turns(batches, plan)):
+            found += driver.step(partials, turn.punctuation, turn.latest)
+            shutil.copytree(Path(scratch) / "crew", kept)
+            chunks, report = crew.take(str(at), str(at + 1), (partials, turn))
+            if report.stops:  # the entry again, this time with all knowing which query ends with which window
+                shutil.rmtree(Path(scratch) / "crew")
+                shutil.copytree(kept, Path(scratch) / "crew")
+                chunks, _ = crew.take(str(at), str(at + 1), (partials, replace(turn, stops=report.stops)))
+            shutil.rmtree(kept)
+            found += chunks
+    assert rows_of(found) == rows_of(expected)
 
 
 def test_a_folder_that_was_left_open_or_has_another_state_gives_nothing(tmp_path: Path) -> None:

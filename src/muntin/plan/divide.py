@@ -12,8 +12,8 @@ Paper: on-the-fly-sharing-2006, section 4.3.3: sharing fragments pays while k, t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -44,15 +44,16 @@ class Sharing(Enum):
 
 @dataclass(frozen=True)
 class Division:
-    """Queries of one grouping: told apart by cells, or each predicate with columns of its own."""
+    """Queries of one grouping: told apart by cells, or each predicate with columns of its own; assembled once, or spread."""
 
     queries: tuple[Query, ...]
     by_cell: bool = False
+    spread: bool = False
 
     @cached_property
     def family(self) -> Family:
         """The finest family among the queries: the others are rolled up from it."""
-        return max(map(family_of, self.queries), key=lambda family: len(family.keys))
+        return replace(max(map(family_of, self.queries), key=lambda family: len(family.keys)), spread=self.spread)
 
     def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
         """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
@@ -73,19 +74,26 @@ class Choice:
     nanoseconds: float
 
 
-def divisions(queries: Sequence[Query], sharing: Sharing, load: Load = FIRST_LOAD) -> list[Division]:
+def nowhere(_: Family) -> bool:
+    """No family is spread."""
+    return False
+
+
+def divisions(
+    queries: Sequence[Query], sharing: Sharing, load: Load = FIRST_LOAD, spread: Callable[[Family], bool] = nowhere
+) -> list[Division]:
     """The groupings of a set of queries. Only queries of one family can share one, unless one family is rolled up from another."""
     if sharing is Sharing.UNSHARED:
-        return [Division((query,)) for query in queries]
+        return [Division((query,), spread=spread(family_of(query))) for query in queries]
     together: dict[object, list[Query]] = {}
     for query in queries:
         together.setdefault((family_of(query), query.window if sharing is Sharing.FRAGMENTS else None), []).append(query)
-    parts = [part for members in together.values() for part in family_divisions(members, sharing, load)]
+    parts = [part for some in together.values() for part in family_divisions(some, sharing, load, spread=spread(family_of(some[0])))]
     return rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts
 
 
-def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> tuple[Division, ...]:
-    ways = choices(members, load)
+def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load, *, spread: bool) -> tuple[Division, ...]:
+    ways = choices(members, load, spread=spread)
     if sharing is Sharing.AUTOMATIC:
         return ways[0].divisions
     by_name = {way.name: way for way in ways}
@@ -95,13 +103,13 @@ def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> 
     return by_name["joint" if countable else "marginal"].divisions
 
 
-def choices(members: Sequence[Query], load: Load) -> list[Choice]:
+def choices(members: Sequence[Query], load: Load, *, spread: bool = False) -> list[Choice]:
     """Every way to share a family, cheapest first."""
-    conditional, joint = (Division(tuple(members)),), (Division(tuple(members), by_cell=True),)
+    conditional, joint = (Division(tuple(members), spread=spread),), (Division(tuple(members), by_cell=True, spread=spread),)
     alone = Choice("conditional", conditional, cost(conditional, load))
     if not joint[0].predicates:
         return [alone]
-    marginal = tuple(Division(tuple(part), by_cell=True) for part in merged(joint[0], load))
+    marginal = tuple(Division(tuple(part), by_cell=True, spread=spread) for part in merged(joint[0], load))
     ways = [alone, Choice("joint", joint, cost(joint, load))]
     ways += [Choice("marginal", marginal, cost(marginal, load))] if len(marginal) > 1 else []
     return sorted(ways, key=lambda way: way.nanoseconds)

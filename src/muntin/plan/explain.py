@@ -61,7 +61,7 @@ def explain_predicates(grouping: Grouping, plans: Sequence[QueryPlan], sharing: 
         lines = [f"{count}: each evaluated on every row, with partial columns of its own"]
     if sharing is not Sharing.AUTOMATIC:
         return [*lines, f"why: the strategy {sharing.value} was asked for"]
-    ways = choices([plan.query for plan in plans if plan.family == grouping.family], load)
+    ways = choices([plan.query for plan in plans if plan.family == grouping.family], load, spread=grouping.family.spread)
     return [*lines, "why: " + ", ".join(f"{way.name} {way.nanoseconds / 1e6:.3g} ms" for way in ways) + " a batch for these queries"]
 
 

@@ -11,18 +11,26 @@ from muntin.expression.tree import Expression
 from muntin.hashing import hashed_once
 from muntin.query.model import Join, Query
 
+#: Buckets that groups fall into: a power of two, many more than instances that share them.
+BUCKETS = 1 << 14
+
 
 @hashed_once
 @dataclass(frozen=True)
 class Family:
-    """The static tables that rows are joined with, and the expressions they are grouped by."""
+    """The static tables that rows are joined with, and the expressions they are grouped by.
+
+    A family that is `spread` is assembled by several instances, each with some of the groups. Which one, the bucket of a group says:
+    one more group column, computed from the others.
+    """
 
     joins: tuple[Join, ...]
     keys: tuple[Expression, ...]
+    spread: bool = False
 
     def rolls_up(self, finer: Family) -> bool:
-        """Whether results by these groups can be had from partials by the finer ones."""
-        return self.joins == finer.joins and set(self.keys) < set(finer.keys)
+        """Whether results by these groups can be had from partials by the finer ones; those of one group are not spread."""
+        return self.joins == finer.joins and set(self.keys) < set(finer.keys) and not (self.spread or finer.spread)
 
     def __str__(self) -> str:
         joined = "".join(f" ⋈ {join.table}" for join in self.joins)

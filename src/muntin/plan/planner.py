@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muntin.aggregates.base import Aggregate
-from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, cost, divisions
+from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, cost, divisions, nowhere
+from muntin.plan.family import Family
 from muntin.plan.shared import SharedPlan, divided_plan
 from muntin.plan.slices import Slicing
 from muntin.query.model import Query
@@ -21,8 +22,8 @@ WORTHWHILE = 0.8
 #: Plans kept, for batches pinned to one of the latest versions.
 MOST_KEPT = 4
 
-#: For each division the names of its queries, and whether they are told apart by cells.
-Names = tuple[tuple[tuple[str, ...], bool], ...]
+#: For each division the names of its queries, whether they are told apart by cells, and whether they are spread over instances.
+Names = tuple[tuple[tuple[str, ...], bool, bool], ...]
 
 
 @dataclass
@@ -33,13 +34,14 @@ class Planner:
     aggregates: Mapping[str, Aggregate]
     sharing: Sharing = Sharing.AUTOMATIC
     slicing: Slicing = Slicing.PAIRED
+    spread: Callable[[Family], bool] = nowhere
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
 
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
         """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
         if self._chosen is None or self._chosen[:2] != (version, load):
-            best = divisions(self.queries_of(version), self.sharing, load)
+            best = divisions(self.queries_of(version), self.sharing, load, self.spread)
             stays = present is not None and cost(best, load) > WORTHWHILE * cost(present.division, load)
             self._chosen = version, load, present if stays and present else self._plan(version, best)
         return self._chosen[2]
@@ -48,7 +50,7 @@ class Planner:
         """The plan that a batch was pinned to."""
         if (version, names) not in self._kept:
             known = {query.name: query for query in self.queries_of(version)}
-            self._plan(version, [Division(tuple(known[name] for name in members), by_cell) for members, by_cell in names])
+            self._plan(version, [Division(tuple(known[name] for name in members), *how) for members, *how in names])
         return self._kept[version, names]
 
     def _plan(self, version: int, parts: Sequence[Division]) -> SharedPlan:
@@ -66,4 +68,4 @@ def division_names(plan: SharedPlan) -> Names:
 
 
 def names_of(parts: Sequence[Division]) -> Names:
-    return tuple((tuple(query.name for query in part.queries), part.by_cell) for part in parts)
+    return tuple((tuple(query.name for query in part.queries), part.by_cell, part.spread) for part in parts)

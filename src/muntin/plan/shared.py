@@ -9,7 +9,7 @@ Papers: panes-2005, section 3.1 (PLQ and WLQ); on-the-fly-sharing-2006, sections
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
 from muntin.hashing import hashed_once
-from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions
+from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions, nowhere
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
 from muntin.plan.slices import SliceManager, Slicing
@@ -92,10 +92,11 @@ class QueryPlan:
     grouping: int
     failures: PartialColumn | None
     calls: Mapping[AggregateCall, tuple[Aggregate, tuple[PartialColumn, ...]]]
+    spread: bool = False
 
     @cached_property
     def family(self) -> Family:
-        return family_of(self.query)
+        return replace(family_of(self.query), spread=self.spread)
 
     @cached_property
     def columns(self) -> tuple[PartialColumn, ...]:
@@ -112,6 +113,10 @@ class SharedPlan:
     sharing: Sharing
     division: tuple[Division, ...] = ()
 
+    def part(self, *, spread: bool) -> SharedPlan:
+        """The plan of the queries that are spread over instances, or of those that are assembled once; all groupings stay."""
+        return replace(self, queries=tuple(plan for plan in self.queries if plan.spread is spread))
+
     def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
         return tuple(plan for plan in self.queries if plan.grouping == index)
 
@@ -123,9 +128,10 @@ def shared_plan(
     slicing: Slicing = Slicing.PAIRED,
     sharing: Sharing = Sharing.AUTOMATIC,
     load: Load = FIRST_LOAD,
+    spread: Callable[[Family], bool] = nowhere,
 ) -> SharedPlan:
-    """The plan for these queries over one stream."""
-    return divided_plan(divisions(queries, sharing, load), aggregates, slicing=slicing, sharing=sharing)
+    """The plan for these queries over one stream; `spread` says which families are assembled by several instances."""
+    return divided_plan(divisions(queries, sharing, load, spread), aggregates, slicing=slicing, sharing=sharing)
 
 
 def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate], *, slicing: Slicing, sharing: Sharing) -> SharedPlan:
@@ -136,7 +142,7 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
     for part in parts:
         columns: dict[PartialColumn, None] = {}
         for query in part.queries:
-            plan = query_plan(query, len(groupings), aggregates)
+            plan = query_plan(query, len(groupings), aggregates, spread=part.spread)
             plans.append(plan)
             for column in plan.columns:
                 source = computed(column, query.where, by_cell=part.by_cell)
@@ -146,14 +152,14 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
 
 
-def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate]) -> QueryPlan:
+def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate], *, spread: bool = False) -> QueryPlan:
     fallible = fallible_parts(query)
     calls = {}
     for call in query.aggregate_calls:
         aggregate = aggregates[call.aggregate]
         placed = aggregate.partials(*(arg.type for arg in call.args))
         calls[call] = aggregate, tuple(PartialColumn(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    return QueryPlan(query, grouping, PartialColumn(Failures(), fallible) if fallible else None, calls)
+    return QueryPlan(query, grouping, PartialColumn(Failures(), fallible) if fallible else None, calls, spread)
 
 
 def fallible_parts(query: Query) -> tuple[Expression, ...]:

@@ -67,7 +67,7 @@ class Snapshot:
 
 def pin_from(header: Mapping[str, Any]) -> Pin:
     held = {key: value for key, value in header.items() if key != "blobs"}
-    return Pin(**held | {"division": tuple((tuple(names), by_cell) for names, by_cell in held["division"])})
+    return Pin(**held | {"division": tuple((tuple(names), *how) for names, *how in held["division"])})
 
 
 def entry_parts(entry: Entry, planner: Planner) -> Parts:

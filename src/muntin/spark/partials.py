@@ -22,6 +22,7 @@ from muntin.aggregates.base import Array
 from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
+from muntin.plan.family import BUCKETS
 from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
@@ -34,7 +35,7 @@ from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
 _GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
-_ROWS, _LAST = "_muntin_rows", "_muntin_last"
+_ROWS, _LAST, _BUCKET = "_muntin_rows", "_muntin_last", "_muntin_bucket"
 #: The instant of rows that find no match in a table; dead letters have none.
 UNMATCHED = -(2**63)
 
@@ -123,7 +124,18 @@ class Pass:
         cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
         taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
         frame = frame.select("*", *instants, *keys, taken)
-        return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
+        frame = frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
+        return frame.withColumn(_BUCKET, self._bucket) if any(one.family.spread for one in self.groupings) else frame
+
+    @cached_property
+    def _bucket(self) -> Column:
+        """The bucket of a shard's group, for the sets whose groups are spread over instances."""
+        found = F.lit(None).cast("int")
+        for number, grouping in enumerate(self.groupings):
+            if grouping.family.spread:
+                bucket = bucket_of([F.col(name) for name in self._key_names(grouping)])
+                found = F.when(F.col(_SET) == F.lit(number), bucket).otherwise(found) if len(self.groupings) > 1 else bucket
+        return found
 
     @cached_property
     def instants(self) -> list[SliceKey]:
@@ -165,17 +177,25 @@ class Pass:
         last = int(integers(parts[0][_LAST], null=BEGINNING).max(initial=BEGINNING))
         return [self.decoded(part, number) for number, part in enumerate(parts)], BatchFacts(int(counts.sum()), last, dead)
 
+    def _key_names(self, grouping: Grouping) -> list[str]:
+        return [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
+
     def decoded(self, table: pa.Table, number: int) -> Partials:
         """What Spark returned for a grouping, as partials, without the rows that have no slice."""
         grouping = self.groupings[number]
         table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) != UNMATCHED))
-        keys = [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
+        keys = [*self._key_names(grouping), *(_BUCKET,) * grouping.family.spread]
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
             for place, column in enumerate(grouping.columns)
         )
         names = [_CELL, *keys] if grouping.by_cell else keys
         return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+
+
+def bucket_of(keys: Sequence[Column]) -> Column:
+    """Spark's own hash of the values that it groups by: NaN and both zeros are one value each."""
+    return F.pmod(F.xxhash64(*keys), F.lit(BUCKETS)).cast("int")
 
 
 def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:

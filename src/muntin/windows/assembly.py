@@ -7,7 +7,7 @@ partials were grouped leaves no trace in it. Nothing here knows whether it runs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,7 @@ from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials, Shards
 
 #: Cells of slices × strands absorbed before windows are closed: bounds the memory of a batch that spans a long time.
@@ -55,6 +55,7 @@ class Assembly:
 
     def __post_init__(self) -> None:
         self.households: dict[Home, Household] = {}
+        self.stops: dict[str, Stop] = {}
         plan, self.plan = self.plan, SharedPlan((), (), self.plan.slicing, self.plan.sharing)
         self.use(plan)
 
@@ -117,12 +118,15 @@ class Assembly:
 
     # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int) -> Iterator[ResultChunk]:
+    def step(
+        self, partials: Sequence[Partials], punctuation: int, latest: int, stops: Mapping[str, Stop] | None = None
+    ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step.
 
-        `latest` is the time of the batch's latest row.
+        `latest` is the time of the batch's latest row; `stops` are queries that went wrong elsewhere. Those of this step are in `stops`.
         """
         punctuation = max(punctuation, self.punctuation)
+        self.stops = dict(stops or {})
         self.latest = max(self.latest, latest)
         feeds: dict[Home, Feeds] = {home: [] for home in self.households}
         for folds, arrived in zip(self._folds, partials, strict=True):
@@ -131,6 +135,8 @@ class Assembly:
         for home, household in list(self.households.items()):
             yield from self._step_household(household, feeds[home], punctuation)
         self.punctuation = punctuation
+        for name, stop in self.stops.items():
+            self.lives[name].stopped = str(stop.error)
         self._evict_stopped()
 
     def _step_household(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[ResultChunk]:
@@ -144,7 +150,7 @@ class Assembly:
                     home.absorb(folded, punctuation=closed)
                 self.aggregations.final += fold.combined - before
             if until > closed:
-                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest))
+                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest, stops=self.stops))
                 closed = until
 
     def _pieces(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from muntin.errors import DataError
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn
 from muntin.windows.due import bounds, horizon, windows_closing, with_empty
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, Stop
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
 from muntin.windows.store import SliceStore
@@ -62,6 +62,7 @@ class StoreWindows:
     def __init__(self, store: SliceStore, lives: Mapping[str, QueryLife]) -> None:
         self.store = store
         self.lives = lives
+        self._stops: dict[str, Stop] = {}
         self.plans = list(store.plans.values())
         self.kin = self._kin()
         self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
@@ -77,7 +78,8 @@ class StoreWindows:
     def horizon(self, punctuation: int) -> int:
         return horizon(punctuation, {plan.query.window for plan in self.plans})
 
-    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
+    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
+        self._stops = stops
         for low, high in self._stretches(after, upto, latest):
             closing = self._closing(low, high, latest)
             for part in self._pieces(closing.owner):
@@ -175,18 +177,18 @@ class StoreWindows:
         groups = self.store.strands.group[strand] if self.store.family.keys else np.zeros(len(window), dtype=np.int64)
         return Rows(window, groups, runs.start[window], runs.end[window], self.store.strands.groups.columns())
 
-    def _errors(self, owner: Array, runs: Runs, broken: Array, failures: list[tuple[int, Failure]]) -> dict[int, tuple[int, DataError]]:
-        """For each query whose data went wrong, the end of the first window it went wrong in, and the error."""
+    def _errors(self, owner: Array, runs: Runs, broken: Array, failures: list[tuple[int, Failure]]) -> dict[int, Stop]:
+        """For each query whose data went wrong, here or elsewhere, the first window it went wrong in, and the error."""
         wrong = [(int(runs.end[window]), int(owner[window]), failure.error) for window, failure in failures]
         wrong += [(int(runs.end[at]), int(owner[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0]]
-        first: dict[int, tuple[int, DataError]] = {}
+        known = [(number, self._stops.get(self.plans[number].query.name)) for number in set(owner.tolist())]
+        wrong += [(stop.end, number, stop.error) for number, stop in known if stop is not None]
+        first: dict[int, Stop] = {}
         for end, number, error in sorted(wrong, key=lambda item: item[:2]):
-            first.setdefault(number, (end, error))
+            first.setdefault(number, Stop.at(end, error))
         return first
 
-    def _by_query(
-        self, owner: Array, runs: Runs, table: pa.Table, window: Array, errors: dict[int, tuple[int, DataError]]
-    ) -> Iterator[ResultChunk]:
+    def _by_query(self, owner: Array, runs: Runs, table: pa.Table, window: Array, errors: dict[int, Stop]) -> Iterator[ResultChunk]:
         numbers, first, count = np.unique(owner, return_index=True, return_counts=True)
         lows, highs = np.searchsorted(window, first), np.searchsorted(window, first + count)
         slices = np.add.reduceat(runs.last - runs.first, first)
@@ -195,12 +197,15 @@ class StoreWindows:
             name = self.plans[number].query.name
             if self.lives[name].stopped:
                 continue
-            end, error = errors.get(number, (None, None))
-            if end is not None:
-                self.lives[name].stopped = str(error)
-                windows = int((runs.end[at : at + windows] < end).sum())
-                high = low + int((runs.end[window[low:high]] < end).sum())
-            yield ResultChunk(name, table.slice(low, high - low), windows, combined, error)
+            stop = errors.get(number)
+            if stop is None or stop.end > runs.end[at + windows - 1]:
+                yield ResultChunk(name, table.slice(low, high - low), windows, combined)
+                continue
+            self._stops[name] = stop
+            self.lives[name].stopped = str(stop.error)
+            windows = int((runs.end[at : at + windows] < stop.end).sum())
+            high = low + int((runs.end[window[low:high]] < stop.end).sum())
+            yield ResultChunk(name, table.slice(low, high - low), windows, combined, stop.error)
 
 
 def taken(combined: tuple[State, Array], chosen: Array) -> State:

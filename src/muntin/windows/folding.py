@@ -43,6 +43,7 @@ class Fold:
         self.slices = SliceManager({plan.query.window for plan in plans}, grouping.slicing)
         first = 1 if grouping.by_cell else 0
         self._keys = [first + grouping.keys.index(key) for key in self.family.keys]
+        self._keys += [first + len(grouping.keys)] * self.family.spread
         self.wheres: tuple[Expression | None, ...] = tuple(dict.fromkeys(plan.query.where for plan in plans))
         self._numbers = np.array([predicates[where] for where in self.wheres], dtype=np.int64)
         self._cells = CellTruths(grouping.axes, self.wheres) if grouping.by_cell else None

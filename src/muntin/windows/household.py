@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from muntin.aggregates.base import Array
-from muntin.columnar import arrow_type
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, QueryPlan
@@ -23,7 +22,8 @@ from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
 from muntin.windows.due import missed
 from muntin.windows.groups import GroupIndex
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, Stop
+from muntin.windows.shards import key_types
 from muntin.windows.store import Folded, SliceStore
 
 #: Cells for each one used that are put up with to have predicates side by side.
@@ -42,7 +42,7 @@ class Household:
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.groups = GroupIndex(tuple(arrow_type(key.type) for key in self.family.keys))
+        self.groups = GroupIndex(key_types(self.family))
         self._at: dict[str, SliceStore] = {}
         self._windows: dict[int, StoreWindows] = {}
         self._numbered = 0
@@ -113,10 +113,11 @@ class Household:
             wanted &= np.isin(folded.predicate, list(store.predicates.values()))
         return folded if wanted.all() else folded.rows(np.nonzero(wanted)[0])
 
-    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
+    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
+        """Results of the windows that close. `stops` says which queries end with which window, and is told of more."""
         for at, store in enumerate(self.stores):
             windows = self.windows_of(at)
-            yield from windows.close(after=after, upto=upto, latest=latest)
+            yield from windows.close(after=after, upto=upto, latest=latest, stops=stops)
             store.drop_before(windows.horizon(upto), upto)
         self._forget_groups()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from muntin.errors import DataError
 from muntin.timeline import BEGINNING
 
 
@@ -24,3 +25,21 @@ class QueryLife:
     dropped: int = 0
     begun: bool = False
     stopped: str = ""
+
+
+@dataclass(frozen=True, order=True)
+class Stop:
+    """A query went wrong on its data: it has no results of windows that end at `end` or later. The rest says why."""
+
+    end: int
+    law: str
+    values: str
+    way_out: str
+
+    @classmethod
+    def at(cls, end: int, error: DataError) -> Stop:
+        return cls(end, error.law, error.values, error.way_out)
+
+    @property
+    def error(self) -> DataError:
+        return DataError(self.law, values=self.values, way_out=self.way_out)

@@ -6,6 +6,7 @@ slice; the cell, where there are cells, is the first key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from muntin.aggregates.base import Array, State
 from muntin.columnar import arrow_type
+from muntin.plan.family import Family
 from muntin.plan.shared import Grouping, PartialColumn
 
 
@@ -35,6 +37,18 @@ class Partials:
         )
 
 
+def concatenated(parts: Sequence[Partials]) -> Partials:
+    """The partials of one grouping that came in several parts."""
+    first, *others = parts
+    if not others:
+        return first
+    keys = tuple(pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True))
+    states = tuple(
+        tuple(np.concatenate(lanes) for lanes in zip(*column, strict=True)) for column in zip(*(part.states for part in parts), strict=True)
+    )
+    return Partials(np.concatenate([part.at for part in parts]), keys, states)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The form of partials: the names and types of their keys, and their columns."""
@@ -54,9 +68,18 @@ class Layout:
 
 def grouping_layout(grouping: Grouping) -> Layout:
     """The form of a grouping's partials: the cell, where there are cells, and the group columns."""
-    names = (*("cell",) * grouping.by_cell, *map(str, grouping.keys))
-    types = (*(pa.int64(),) * grouping.by_cell, *(arrow_type(key.type) for key in grouping.keys))
+    names = (*("cell",) * grouping.by_cell, *key_names(grouping.family))
+    types = (*(pa.int64(),) * grouping.by_cell, *key_types(grouping.family))
     return Layout(names, types, grouping.columns)
+
+
+def key_names(family: Family) -> tuple[str, ...]:
+    return (*map(str, family.keys), *("bucket",) * family.spread)
+
+
+def key_types(family: Family) -> tuple[pa.DataType, ...]:
+    """Of the group columns, and of the bucket, where a family is spread."""
+    return (*(arrow_type(key.type) for key in family.keys), *(pa.int32(),) * family.spread)
 
 
 @dataclass(frozen=True)

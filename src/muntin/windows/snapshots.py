@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from muntin.columnar import arrow_type, integers
+from muntin.columnar import integers
 from muntin.plan.shared import PartialColumn, QueryPlan
 from muntin.windows.assembly import Assembly
-from muntin.windows.shards import Layout, Partials
+from muntin.windows.shards import Layout, Partials, key_names, key_types
 from muntin.windows.store import Folded, SliceStore
 
 
@@ -33,9 +33,8 @@ class Holding:
 
 def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], columns: Sequence[tuple[str, int]]) -> Layout:
     """The form of a holding's partials."""
-    keys = plans[predicates[0]].family.keys
-    names = ("predicate", *map(str, keys))
-    types = (pa.int64(), *(arrow_type(key.type) for key in keys))
+    family = plans[predicates[0]].family
+    names, types = ("predicate", *key_names(family)), (pa.int64(), *key_types(family))
     return Layout(names, types, tuple(plans[name].columns[at] for name, at in columns))
 
 

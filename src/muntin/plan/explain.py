@@ -37,7 +37,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD)
 
 def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
-    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
+    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.sliding for plan in plans])]
     lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
     coarser: dict[Family, list[str]] = {}
     for plan in plans:

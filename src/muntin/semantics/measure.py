@@ -87,7 +87,7 @@ class Measure:
     def text(self, length: int) -> str:
         """A length in ticks as the window clause writes it."""
         if self.unit is Unit.TIME:
-            return str(Duration(length))
+            return "-" * (length < 0) + str(Duration(abs(length)))  # one minus is for all the units
         if self.unit is Unit.ROWS:
             return f"{length} row{'s' if abs(length) != 1 else ''}"
         return number_text(Decimal(length).scaleb(-self.scale))

@@ -3,7 +3,7 @@
 In: the clauses behind a query's SELECT. Out: `Emission`.
 Convention: each clause stands once. The horizon of LATE REEMIT is in the unit of the windowing attribute, that of EMIT EVERY is
 time on the clock. Not supported: LATE over row_num and arrival_ts, which are never late; LATE REEMIT with HAVING, since a corrected
-result that HAVING no longer lets through would have to be taken back.
+result that HAVING no longer lets through would have to be taken back; for the same reason, with slides by rank.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from muntin.query.lengths import ARRIVAL, signed_length
 from muntin.query.model import GENEROUS, Lateness, LatePolicy
 from muntin.query.names import Scope
 from muntin.query.text import CreateQuery
-from muntin.semantics import TIME, Window
+from muntin.semantics import TIME, SlideOrder, TupleSlide, Window
 from muntin.timeline import Duration
 
 
@@ -60,6 +60,9 @@ def _late(scope: Scope, clause: exp.Expr, window: Window, select: exp.Select) ->
         law = "a corrected result cannot be taken back, so LATE REEMIT does not go with HAVING"
         way_out = "leave HAVING out and filter what comes out"
         raise scope.statement.refusal(clause, law, values=scope.statement.written(clause), way_out=way_out)
+    if isinstance(window, TupleSlide) and window.order is SlideOrder.RANK:
+        law = "a late row moves every later rank, and windows that were emitted cannot be taken back"
+        raise scope.statement.refusal(clause, law, values=scope.statement.written(clause), way_out="slide by row_num, or leave LATE out")
     if clause.expression is None:
         law = "LATE REEMIT says for how long results are corrected, since their state is kept that long"
         raise scope.statement.refusal(clause, law, values="no FOR", way_out="write it like LATE REEMIT FOR '1 hour'")

@@ -29,7 +29,7 @@ from muntin.semantics import SlideOrder, TupleSlide
 from muntin.timeline import BEGINNING, END
 from muntin.windows import tupleids
 from muntin.windows.bytuple import TupleWindows
-from muntin.windows.segments import LONG, ascending, firsts_of, running, running_backwards
+from muntin.windows.segments import LONG, Places, ascending, firsts_of, running, running_backwards
 from muntin.windows.tuplerows import TupleRows
 from traffic import query, reading, tick
 
@@ -233,6 +233,34 @@ def test_a_few_rows_out_of_order_are_put_in_order_without_sorting_all() -> None:
     order = ascending(array)
     assert order is not None
     assert order.tolist() == np.argsort(array, kind="stable").tolist()
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 50)), min_size=1, max_size=20),
+    series=st.sampled_from([6, 2**20]),
+    stretch=st.sampled_from([1, 2**50]),
+)
+def test_places_are_in_the_order_of_series_and_ticks_however_far_apart_they_are(
+    pairs: list[tuple[int, int]], series: int, stretch: int
+) -> None:
+    numbers, ticks = (np.array(some, dtype=np.int64) for some in zip(*pairs, strict=True))
+    ticks = ticks * stretch - 7
+    places = Places(series, int(ticks.min()), int(ticks.max()), ticks).of(numbers, ticks)
+    order = np.lexsort((ticks, numbers))
+    assert np.argsort(places, kind="stable").tolist() == order.tolist()
+    assert len(np.unique(places)) == len(set(pairs))
+
+
+def test_ticks_too_far_apart_for_64_bits_change_nothing() -> None:
+    some = [(0, 5), (1, 5), (0, 2**61), (1, 2**61 + 1), (2, 2**61 + 1)]
+    core = TupleWindows(TupleSlide(2**60), [Count()], [[LaneType.INT64]])
+    core.add_series(np.arange(5))
+    series, ticks = (np.array(part, dtype=np.int64) for part in zip(*some, strict=True))
+    one = np.ones(len(some), dtype=np.int64)
+    core.absorb(TupleRows(series, ticks, one, ((one,),)))
+    assert sum(len(ends.ticks) for ends in core.close(2**61)) == 2
+    ((ends,),) = [tuple(core.close(2**61 + 2))]
+    assert sorted(zip(ends.series.tolist(), ends.states[0][0].tolist(), strict=True)) == [(0, 1), (1, 1), (2, 1)]
 
 
 PARTIALS: list[tuple[Partial, int]] = [

@@ -24,7 +24,7 @@ from muntin.timeline import BEGINNING
 from muntin.windows.ranges import Work
 from muntin.windows.segments import Places, firsts_of
 from muntin.windows.tupleids import are_ids, partition_ids, with_series
-from muntin.windows.tuplerows import States, TupleColumns, TupleRows, appended, chosen, put
+from muntin.windows.tuplerows import Closing, States, TupleColumns, TupleRows, Waiting, appended, chosen, put
 
 
 @dataclass(frozen=True)
@@ -34,26 +34,6 @@ class Ends:
     series: Array
     ticks: Array
     states: States
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Rows at or above the punctuation, in no order, and the least of their ticks."""
-
-    rows: TupleRows
-    least: int
-
-
-@dataclass(frozen=True)
-class Closing:
-    """What a punctuation closes: rows in order with the prefixes of their blocks, and where suffixes of blocks before them are."""
-
-    rows: TupleRows
-    prefixes: TupleRows
-    carried: States
-    carried_block: int
-    tables: tuple[TupleRows, ...]
-    places: Places
 
 
 class TupleWindows:
@@ -72,6 +52,7 @@ class TupleWindows:
         self.current: list[TupleRows] = []  #: closed rows of the block in hand
         self.carried = self.columns.blank(0)  #: per series, all of the block in hand
         self.previous = self.columns.no_rows()  #: suffixes of the block before
+        self.keyed: tuple[TupleRows, tuple[int, ...], Array] | None = None  #: the last table, and its places
         self.trim_at = BEGINNING
         self.work = Work()
 
@@ -100,7 +81,7 @@ class TupleWindows:
         in_hand, before = rows.where(blocks == self.block), rows.where(blocks == self.block - 1)
         if len(in_hand):
             self.current.append(in_hand)
-            self._carry(self.columns.in_order(in_hand, Places(len(self.partition), in_hand.ticks)))
+            self._carry(self.columns.in_order(in_hand, self._places(self.block, in_hand.ticks)))
         if len(before):
             self.previous = self._with_late(before)
 
@@ -111,7 +92,7 @@ class TupleWindows:
 
     def _with_late(self, late: TupleRows) -> TupleRows:
         """The suffixes of the block before, with late rows in them: at each tick of both, what follows in one and in the other."""
-        places = Places(len(self.partition), self.previous.ticks, late.ticks)
+        places = self._places(self.block - 1, self.previous.ticks, late.ticks)
         late = self._suffixes(self.columns.in_order(late, places))
         both = self.columns.in_order(self.columns.together([self.previous, late]), places)
         states = self.columns.blank(len(both))
@@ -149,7 +130,7 @@ class TupleWindows:
 
     def _advance(self, punctuation: int, rows: TupleRows) -> Closing:
         """Everything below the punctuation is closed, and the block in hand is the one before it."""
-        places = Places(len(self.partition), self.previous.ticks, *(part.ticks for part in self.current), rows.ticks)
+        places = self._places(self.block - 1, rows.ticks, self.previous.ticks, *(part.ticks for part in self.current))
         rows = self.columns.in_order(rows, places)
         blocks = rows.ticks // self.window.range
         old, carried, before = self.block, self.carried, self.previous
@@ -159,6 +140,13 @@ class TupleWindows:
         self._hold(rows, prefixes, np.nonzero(blocks == self.block)[0])
         self._trim()
         return Closing(rows, prefixes, carried, old, tuple(table for table in (before, complete) if len(table)), places)
+
+    def _places(self, block: int, ticks: Array, *others: Array) -> Places:
+        """From the beginning of a block on. The other ticks are not above these, nor beyond the block after it."""
+        begun = self.block != BEGINNING
+        low = block * self.window.range if begun else int(ticks.min()) if len(ticks) else 0
+        high = max(int(ticks.max(initial=low)), low + 2 * self.window.range)
+        return Places(len(self.partition), low, high, ticks, *others)
 
     def _prefixes(self, rows: TupleRows, blocks: Array, old: int) -> TupleRows:
         """Each row with all before it in its series and block, those of earlier punctuations included."""
@@ -218,12 +206,20 @@ class TupleWindows:
         """The suffix from a tick on, of a series in a block; nothing where the table has none."""
         if not len(table):
             return self.columns.blank(len(ticks))
-        at = np.searchsorted(places.of(table.series, table.ticks), places.of(series, ticks))
+        at = np.searchsorted(self._keys(table, places), places.of(series, ticks))
         near = np.minimum(at, len(table) - 1)
         held = (at < len(table)) & (table.ticks[near] // self.window.range == blocks)
         if len(self.partition) > 1:
             held &= table.series[near] == series
         return self._at(held, near, table.states)
+
+    def _keys(self, table: TupleRows, places: Places) -> Array:
+        """The places of a table's rows; those of the block before are made once per block, not with every punctuation."""
+        if table is not self.previous or places.meaning is None:
+            return places.of(table.series, table.ticks)
+        if self.keyed is None or self.keyed[0] is not table or self.keyed[1] != places.meaning:
+            self.keyed = table, places.meaning, places.of(table.series, table.ticks)
+        return self.keyed[2]
 
     def _prefix_at(self, closing: Closing, series: Array, ticks: Array) -> States:
         """All of a series in the block of a tick, up to it, where the series need not have a row at the tick."""

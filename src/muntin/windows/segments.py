@@ -85,19 +85,25 @@ def _put(lanes: State, where: Array | slice, values: State) -> None:
 
 
 class Places:
-    """A series and a tick as one ascending number, for all ticks between the extremes of those given."""
+    """A series and a tick as one ascending number, for ticks between two bounds; those below the lower one count as it.
 
-    def __init__(self, series: int, *ticks: Array) -> None:
-        extremes = [bound for some in ticks if len(some) for bound in (int(some.min()), int(some.max()))] or [0]
-        self._series, self._low, self._width = series, min(extremes), max(extremes) - min(extremes) + 1
-        # Series × ticks may not fit into 64 bits; the ticks that there are do.
-        self._known = np.unique(np.concatenate(ticks)) if series > 1 and series * self._width >= 2**62 else None
+    Equal bounds and about as many series give equal places, so that numbers once made can be kept. `ticks` are all there are: they are
+    looked at only where series × ticks do not fit into 64 bits.
+    """
+
+    def __init__(self, series: int, low: int, high: int, *ticks: Array) -> None:
+        shift = 62 - max(series - 1, 0).bit_length()
+        self._low = low
+        self._known = np.unique(np.concatenate(ticks)) if series > 1 and high - low >= 1 << shift else None
+        self.meaning: tuple[int, ...] | None = (0, 0) if series <= 1 else (low, shift)  #: None: of these ticks alone
+        if self._known is not None:
+            self.meaning = None
 
     def of(self, series: Array, ticks: Array) -> Array:
-        """Ticks below the least count as the least."""
-        if self._series <= 1:
-            return ticks
         if self._known is not None:
-            return series * len(self._known) + np.searchsorted(self._known, ticks)
-        places: Array = series * self._width + np.maximum(ticks - self._low, 0)
+            return series * (len(self._known) + 1) + np.searchsorted(self._known, ticks)
+        assert self.meaning is not None
+        if not self.meaning[1]:
+            return ticks
+        places: Array = (series << self.meaning[1]) + np.maximum(ticks - self._low, 0)
         return places

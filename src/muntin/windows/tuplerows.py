@@ -50,6 +50,26 @@ def appended(states: States, others: States) -> States:
     return tuple(tuple(map(np.concatenate, zip(state, other, strict=True))) for state, other in zip(states, others, strict=True))
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """Rows at or above the punctuation, in no order, and the least of their ticks."""
+
+    rows: TupleRows
+    least: int
+
+
+@dataclass(frozen=True)
+class Closing:
+    """What a punctuation closes: rows in order with the prefixes of their blocks, and where suffixes of blocks before them are."""
+
+    rows: TupleRows
+    prefixes: TupleRows
+    carried: States
+    carried_block: int
+    tables: tuple[TupleRows, ...]
+    places: Places
+
+
 class TupleColumns:
     """The partials of a query and how their states are held."""
 

@@ -80,6 +80,17 @@ def test_row_numbers_count_each_partition_by_itself(partitions: list[str]) -> No
         )
 
 
+@given(partitions=st.lists(st.sampled_from("ab"), max_size=20), range_=st.integers(1, 6), slide=st.integers(1, 4))
+def test_extent_and_wids_of_partitioned_windows_are_inverse(partitions: list[str], range_: int, slide: int) -> None:
+    """An id is a partition and a number; a tuple is in it if it is of the partition and its number there is in the extent."""
+    window = SlidingWindow(range_, slide, wattr="row_num", measure=ROWS, pattr=("p",))
+    tuples = list(zip(partitions, row_numbers(partitions), strict=True))
+    ids = [(partition, number) for partition in "ab" for number in range(30)]
+    for partition, number in tuples:
+        mine = {(partition, w) for w in wids(number, window)}
+        assert mine == {one for one in ids if one[0] == partition and number in extent(one[1], window)}
+
+
 def test_a_landmark_window_cumulates_up_to_the_next_landmark() -> None:
     daily = LandmarkWindow(6 * HOUR, DAY)
     assert [extent(w, daily) for w in range(3, 6)] == [

@@ -50,6 +50,11 @@ class TupleSlide:
         """The attribute that punctuations are about."""
         return self.rattr
 
+    @property
+    def reach(self) -> int:
+        """How far back a window goes."""
+        return self.range
+
     def extent(self, window_id: int) -> Interval:
         return Interval(window_id - self.range + 1, window_id + 1)
 

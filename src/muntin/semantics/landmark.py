@@ -48,6 +48,11 @@ class LandmarkWindow:
     def ends(self) -> Progression:
         return Progression(period=self.slide, phase=self.offset)
 
+    @property
+    def reach(self) -> int:
+        """How far back a window goes, at most."""
+        return LAST_ID if self.period is None else self.period
+
     def extent(self, window_id: int) -> Interval:
         end = self.offset + (window_id + 1) * self.slide
         return Interval(BEGINNING if self.period is None else self.landmark(end - 1), end)

@@ -79,6 +79,11 @@ class SlidingWindow:
         """The end of window 0."""
         return self.offset + (self.slide if self.alignment is Alignment.ENDS else self.range)
 
+    @property
+    def reach(self) -> int:
+        """How far back a window goes."""
+        return self.range
+
     def extent(self, window_id: int) -> Interval:
         end = self.first_end + window_id * self.slide
         return Interval(end - self.range, end)

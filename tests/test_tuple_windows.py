@@ -31,6 +31,7 @@ from muntin.windows import tupleids
 from muntin.windows.bytuple import TupleWindows
 from muntin.windows.segments import LONG, Places, ascending, firsts_of, running, running_backwards
 from muntin.windows.tuplerows import TupleRows
+from muntin.windows.tuplesnapshots import held, restore
 from traffic import query, reading, tick
 
 # -- the paper's operator --------------------------------------------------------------------------------------------------------------
@@ -113,11 +114,19 @@ class Pipe:
         columns = [PartialColumn(Count(), ()), *(column for column, _ in self.parts)]
         self.columns = columns
         lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in columns]
-        self.core = TupleWindows(self.window, [column.partial for column in columns], lanes, empty=one.emit_empty)
+        self.lanes = lanes
+        self.core = self._new()
         self.series: dict[str, int] = {}
         self.partitions: dict[str, int] = {}
         self.keys: list[tuple[Any, ...]] = []
         self.numbers: dict[str, int] = {}
+
+    def _new(self) -> TupleWindows:
+        return TupleWindows(self.window, [column.partial for column in self.columns], self.lanes, empty=self.query.emit_empty)
+
+    def restart(self) -> None:
+        state, self.core = held(self.core), self._new()
+        restore(self.core, state)
 
     def absorb(self, batch: list[dict[str, Any]]) -> int:
         shards: dict[tuple[int, int], list[dict[str, Any]]] = {}
@@ -178,9 +187,10 @@ def expected(one: Query, steps: list[Step]) -> list[str]:
     rows=st.lists(readings, max_size=20),
     places=st.lists(st.integers(0, 20), max_size=4),
     punctuations=st.lists(st.integers(-30, 90), min_size=5, max_size=5),
+    restart_after=st.none() | st.integers(0, 3),
 )
 def test_the_core_gives_the_reference_result_for_any_cut_order_and_punctuations(
-    sql: str, rows: list[dict[str, Any]], places: list[int], punctuations: list[int]
+    sql: str, rows: list[dict[str, Any]], places: list[int], punctuations: list[int], restart_after: int | None
 ) -> None:
     """Punctuations come as they like, so rows may be late: they count in the windows that are open, in both."""
     one = query(sql)
@@ -191,6 +201,8 @@ def test_the_core_gives_the_reference_result_for_any_cut_order_and_punctuations(
         assert late or all(tick(row) >= reached for row in batch)
         reached = max(reached, punctuation)
         ours += pipe.close(punctuation)
+        if len(steps) == restart_after:
+            pipe.restart()
         steps.append(Step(batch, [Promise(punctuation)]))
     ours += pipe.close(END)
     assert sorted(ours) == sorted(expected(one, [*steps, Step((), [Promise(END)])]))
@@ -213,8 +225,8 @@ def test_what_is_held_is_distinct_ticks_of_less_than_twice_the_range_and_no_tupl
         ticks = np.repeat(np.arange(start, start + 50), 10)
         core.absorb(TupleRows(np.zeros(500, dtype=np.int64), ticks, one, ((one,),)))
         list(core.close(start + 50))
-        held = len(core.previous) + sum(map(len, core.current)) + sum(len(part.rows) for part in core.waiting)
-        assert held < 200
+        state = held(core)
+        assert len(state.previous) + len(state.current) + len(state.waiting) < 200
 
 
 # -- segments --------------------------------------------------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ class TupleWindows:
         late = rows.ticks < self.punctuation
         if late.any():
             self._absorb_late(rows.where(late))
-        self._wait(rows.where(~late))
+        self.wait(rows.where(~late))
         return int(late.sum())
 
     def _absorb_late(self, rows: TupleRows) -> None:
@@ -79,13 +79,16 @@ class TupleWindows:
         rows = replace(rows, marks=np.zeros(len(rows), dtype=np.int64))
         blocks = rows.ticks // self.window.range
         in_hand, before = rows.where(blocks == self.block), rows.where(blocks == self.block - 1)
-        if len(in_hand):
-            self.current.append(in_hand)
-            self._carry(self.columns.in_order(in_hand, self._places(self.block, in_hand.ticks)))
+        self.hold(in_hand)
         if len(before):
             self.previous = self._with_late(before)
 
-    def _carry(self, rows: TupleRows) -> None:
+    def hold(self, rows: TupleRows) -> None:
+        """Closed rows of the block in hand, in any order: they stay, and are carried."""
+        if not len(rows):
+            return
+        self.current.append(rows)
+        rows = self.columns.in_order(rows, self._places(self.block, rows.ticks))
         firsts = firsts_of(rows.series)
         series = rows.series[firsts]
         put(self.carried, series, self.columns.combined(chosen(self.carried, series), self.columns.reduced(rows.states, firsts)))
@@ -116,7 +119,8 @@ class TupleWindows:
             for series, ticks in with_series(*ended, self.partition):
                 yield from self._ends(closing, series, ticks, self._prefix_at(closing, series, ticks))
 
-    def _wait(self, rows: TupleRows) -> None:
+    def wait(self, rows: TupleRows) -> None:
+        """Rows at or above the punctuation."""
         if len(rows):
             self.waiting.append(Waiting(rows, int(rows.ticks.min())))
 
@@ -125,7 +129,7 @@ class TupleWindows:
         parts = [part.rows for part in self.waiting if part.least < punctuation]
         self.waiting = [part for part in self.waiting if part.least >= punctuation]
         for rows in parts:
-            self._wait(rows.where(rows.ticks >= punctuation))
+            self.wait(rows.where(rows.ticks >= punctuation))
         return self.columns.together([rows.where(rows.ticks < punctuation) for rows in parts])
 
     def _advance(self, punctuation: int, rows: TupleRows) -> Closing:
@@ -137,7 +141,7 @@ class TupleWindows:
         self.punctuation, self.block = punctuation, (punctuation - 1) // self.window.range
         prefixes = self._prefixes(rows, blocks, old)
         complete = self._complete(rows, blocks, places) if self.block > old else self.columns.no_rows()
-        self._hold(rows, prefixes, np.nonzero(blocks == self.block)[0])
+        self._go_on(rows, prefixes, np.nonzero(blocks == self.block)[0])
         self._trim()
         return Closing(rows, prefixes, carried, old, tuple(table for table in (before, complete) if len(table)), places)
 
@@ -167,7 +171,7 @@ class TupleWindows:
         self.current, self.carried = [], self.columns.blank(len(self.partition))
         return complete
 
-    def _hold(self, rows: TupleRows, prefixes: TupleRows, in_hand: Array) -> None:
+    def _go_on(self, rows: TupleRows, prefixes: TupleRows, in_hand: Array) -> None:
         """Rows of the block in hand stay, and the last prefix of each series is carried."""
         if not len(in_hand):
             return

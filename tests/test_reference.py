@@ -270,11 +270,12 @@ readings = st.lists(
 
 
 def kept_promises(batches: list[list[dict[str, Any]]], wattr: str, holding: list[int]) -> list[Step]:
-    """After each batch a promise as high as it can be kept, less something."""
+    """After each batch a promise as high as it can be kept, less something; not beyond the latest, where landmark windows would go on."""
     made = []
+    ticks = [[tick(row) if wattr == "ts" else row[wattr] for row in batch] for batch in batches]
+    latest = max((one for batch in ticks for one in batch), default=0)
     for at, batch in enumerate(batches):
-        later = [tick(row) if wattr == "ts" else row[wattr] for rest in batches[at + 1 :] for row in rest]
-        below = min(later, default=50) - holding[at % len(holding)]
+        below = min((one for rest in ticks[at + 1 :] for one in rest), default=latest) - holding[at % len(holding)]
         made.append(Step(batch, () if holding[at % len(holding)] > 9 else (Promise(below),)))
     return [*made, Step((), (Promise(END),))]
 

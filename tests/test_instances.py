@@ -18,8 +18,8 @@ from muntin.columnar import integers
 from muntin.plan.divide import Sharing
 from muntin.plan.family import BUCKETS
 from muntin.plan.shared import SharedPlan, shared_plan
+from muntin.spark.folders import Folder
 from muntin.timeline import BEGINNING, END, instant_of
-from muntin.windows.arena import Folder
 from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
 from muntin.windows.shards import Partials, grouping_layout

@@ -28,10 +28,10 @@ from muntin.plan.planner import Planner
 from muntin.query.check import check_pipeline
 from muntin.spark import claims, slicelog
 from muntin.spark.checkpoint import Checkpoint
+from muntin.spark.decoding import BatchFacts
 from muntin.spark.entries import Entry
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
-from muntin.spark.partials import BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.sharedstore import SharedStore
 from muntin.spark.sinks.base import EntryId

@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
-from muntin.spark.partials import BatchFacts, Pass, passes
+from muntin.spark.decoding import BatchFacts
+from muntin.spark.partials import Pass, passes
 from muntin.spark.rows import Rows, micros_of
 from muntin.spark.slicekey import KeyKind
 from muntin.timeline import BEGINNING, Interval

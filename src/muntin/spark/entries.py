@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from muntin.plan.planner import Names, Planner
 from muntin.plan.shared import QueryPlan, SharedPlan
+from muntin.spark.decoding import BatchFacts
 from muntin.spark.encoding import decode_partials, encode_partials
-from muntin.spark.partials import BatchFacts
 from muntin.spark.sinks.base import EntryId
 from muntin.windows.shards import Partials, grouping_layout
 from muntin.windows.snapshots import Holding, holding_layout

@@ -26,9 +26,9 @@ from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.collecting import Collecting, Joining
+from muntin.spark.decoding import BatchFacts
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
 from muntin.spark.joining import Joiner
-from muntin.spark.partials import BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint

@@ -14,12 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from muntin.aggregates.base import Array
-from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
 from muntin.plan.family import BUCKETS
@@ -28,25 +25,14 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.cells import CellSearch
 from muntin.spark.columns import Compiled
+from muntin.spark.decoding import AT, BUCKET, CELL, LAST, ROWS, SET, UNMATCHED, BatchFacts, Decoding, key_name, lane_prefix
 from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
-from muntin.timeline import BEGINNING, Interval
+from muntin.timeline import Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
-_ROWS, _LAST, _BUCKET = "_muntin_rows", "_muntin_last", "_muntin_bucket"
-#: The instant of rows that find no match in a table; dead letters have none.
-UNMATCHED = -(2**63)
-
-
-@dataclass(frozen=True)
-class BatchFacts:
-    """Rows read, the greatest time among the good ones, and how many were dead letters."""
-
-    rows: int
-    last: int
-    dead: int
+_GOOD, _USED = "_muntin_good", "_muntin_used"
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class LastingColumns:
 
     @cached_property
     def keys(self) -> dict[str, Column]:
-        return {f"_muntin_k{number}": row_column(key).value for number, key in enumerate(self.expressions)}
+        return {key_name(number): row_column(key).value for number, key in enumerate(self.expressions)}
 
     @cached_property
     def coded_cells(self) -> list[Column]:
@@ -73,7 +59,7 @@ class LastingColumns:
     @cached_property
     def aggregates(self) -> list[Column]:
         return [
-            lane.alias(f"{prefix(at)}{number}")
+            lane.alias(f"{lane_prefix(at)}{number}")
             for at, column in enumerate(self.columns)
             for number, lane in enumerate(partial_columns(column))
         ]
@@ -102,6 +88,10 @@ class Pass:
         return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys) or grouping.by_cell) for grouping in self.groupings]
 
     @cached_property
+    def decoding(self) -> Decoding:
+        return Decoding(self.groupings, self.expressions)
+
+    @cached_property
     def expressions(self) -> tuple[Expression, ...]:
         """Every group column that some grouping has."""
         return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
@@ -122,10 +112,10 @@ class Pass:
         ]
         keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
         cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
-        taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
+        taken = F.posexplode(F.array(*cells)).alias(SET, CELL) if len(cells) > 1 else cells[0].alias(CELL)
         frame = frame.select("*", *instants, *keys, taken)
         frame = frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
-        return frame.withColumn(_BUCKET, self._bucket) if any(one.family.spread for one in self.groupings) else frame
+        return frame.withColumn(BUCKET, self._bucket) if any(one.family.spread for one in self.groupings) else frame
 
     @cached_property
     def _bucket(self) -> Column:
@@ -133,8 +123,8 @@ class Pass:
         found = F.lit(None).cast("int")
         for number, grouping in enumerate(self.groupings):
             if grouping.family.spread:
-                bucket = bucket_of([F.col(name) for name in self._key_names(grouping)])
-                found = F.when(F.col(_SET) == F.lit(number), bucket).otherwise(found) if len(self.groupings) > 1 else bucket
+                bucket = bucket_of([F.col(name) for name in self.decoding.key_names(grouping)])
+                found = F.when(F.col(SET) == F.lit(number), bucket).otherwise(found) if len(self.groupings) > 1 else bucket
         return found
 
     @cached_property
@@ -152,59 +142,31 @@ class Pass:
             self._of_sets({name: [s for s, one in enumerate(self.groupings) if key in one.keys]}).alias(name)
             for name, key in zip(self.lasting.keys, self.expressions, strict=True)
         ]
-        set_and_cell = [_SET, _CELL] if len(self.groupings) > 1 else [_CELL] if self.groupings[0].by_cell else []
-        return [*map(F.col, set_and_cell), at.alias(_AT), *keys]
+        set_and_cell = [SET, CELL] if len(self.groupings) > 1 else [CELL] if self.groupings[0].by_cell else []
+        return [*map(F.col, set_and_cell), at.alias(AT), *keys]
 
     def _of_sets(self, columns: Mapping[str, Sequence[int]]) -> Column:
         """For a row of each set the column that names the set."""
         (first, sets), *others = columns.items()
         if len(sets) == len(self.groupings):
             return F.col(first)
-        found = F.when(F.col(_SET).isin(*sets), F.col(first))
+        found = F.when(F.col(SET).isin(*sets), F.col(first))
         for name, sets in others:
-            found = found.when(F.col(_SET).isin(*sets), F.col(name))
+            found = found.when(F.col(SET).isin(*sets), F.col(name))
         return found
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:
-        return [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(_LAST)]
+        return [F.count(F.when(rows.first, F.lit(1))).alias(ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(LAST)]
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
-        table = self.frame(rows, span).toArrow()
-        parts = [table] if len(self.groupings) == 1 else split(table, integers(table[_SET], null=0), len(self.groupings))
-        counts = integers(parts[0][_ROWS], null=0)
-        dead = int(counts[parts[0][_AT].is_null().to_numpy()].sum())
-        last = int(integers(parts[0][_LAST], null=BEGINNING).max(initial=BEGINNING))
-        return [self.decoded(part, number) for number, part in enumerate(parts)], BatchFacts(int(counts.sum()), last, dead)
-
-    def _key_names(self, grouping: Grouping) -> list[str]:
-        return [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
-
-    def decoded(self, table: pa.Table, number: int) -> Partials:
-        """What Spark returned for a grouping, as partials, without the rows that have no slice."""
-        grouping = self.groupings[number]
-        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) != UNMATCHED))
-        keys = [*self._key_names(grouping), *(_BUCKET,) * grouping.family.spread]
-        states = tuple(
-            column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
-            for place, column in enumerate(grouping.columns)
-        )
-        names = [_CELL, *keys] if grouping.by_cell else keys
-        return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+        parts = self.decoding.sets(self.frame(rows, span).toArrow())
+        return [self.decoding.partials(part, number) for number, part in enumerate(parts)], self.decoding.facts(parts[0])
 
 
 def bucket_of(keys: Sequence[Column]) -> Column:
     """Spark's own hash of the values that it groups by: NaN and both zeros are one value each."""
     return F.pmod(F.xxhash64(*keys), F.lit(BUCKETS)).cast("int")
-
-
-def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:
-    return [table.filter(pa.array(sets == one)) for one in range(number)]
-
-
-def prefix(column: int) -> str:
-    """How the names of a partial column's Spark columns begin."""
-    return f"_muntin_p{column}_"
 
 
 def partial_columns(column: PartialColumn) -> tuple[Column, ...]:

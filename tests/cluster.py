@@ -1,0 +1,77 @@
+"""A real standalone cluster on loopback: one master and some workers, processes of their own, from the installed PySpark.
+
+In: how many workers, with how many cores and how much memory each. Out: the address of the master, and processes to kill.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyspark
+
+PATIENCE_SECONDS = 60
+
+
+@dataclass
+class Cluster:
+    directory: Path
+    master: str = ""
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start_master(self) -> None:
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self.master = self._told("master", r"Starting Spark master at (spark://\S+)")
+
+    def start_worker(self, name: str, *, cores: int = 1, memory: str = "1g") -> None:
+        work = ("--work-dir", str(self.directory / f"{name}-work"), "--webui-port", "0")
+        size = ("--host", "127.0.0.1", "--cores", str(cores), "--memory", memory)
+        self._start(name, "org.apache.spark.deploy.worker.Worker", *size, *work, self.master)
+        self._told(name, r"(Successfully registered with master)")
+
+    def kill(self, name: str) -> None:
+        """The worker and its executors, as a machine that goes down."""
+        os.killpg(self.processes[name].pid, signal.SIGKILL)
+        self.processes.pop(name).wait()
+
+    def stop(self) -> None:
+        for name in list(self.processes):
+            self.kill(name)
+
+    def _start(self, name: str, *command: str) -> None:
+        spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
+        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+        with (self.directory / f"{name}.log").open("wb") as log:
+            self.processes[name] = subprocess.Popen(
+                [str(spark_class), *command], stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+            )
+
+    def _told(self, name: str, pattern: str) -> str:
+        log, patience = self.directory / f"{name}.log", time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < patience:
+            found = re.search(pattern, log.read_text())
+            if found:
+                return found.group(1)
+            if self.processes[name].poll() is not None:
+                break
+            time.sleep(0.1)
+        raise AssertionError(f"{name} did not say {pattern!r}:\n{log.read_text()[-2000:]}")
+
+
+@contextmanager
+def running_cluster(directory: Path, *, workers: int = 2) -> Iterator[Cluster]:
+    cluster = Cluster(directory)
+    try:
+        cluster.start_master()
+        for number in range(workers):
+            cluster.start_worker(f"worker{number}")
+        yield cluster
+    finally:
+        cluster.stop()

@@ -16,8 +16,8 @@ from muntin.aggregates import AGGREGATES
 from muntin.plan.divide import Sharing
 from muntin.plan.placing import Placing, spread_out
 from muntin.plan.shared import shared_plan
+from muntin.spark.folders import Folder
 from muntin.timeline import BEGINNING, END, instant_of
-from muntin.windows.arena import Folder
 from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
 from muntin.windows.hashes import row_hashes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,9 @@ from hypothesis import strategies as st
 
 from cases import cut, python_partials, queries, rows
 from muntin.aggregates import AGGREGATES
+from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
-from muntin.plan.placing import Placing, spread_out
-from muntin.plan.shared import shared_plan
+from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.spark.folders import Folder
 from muntin.timeline import BEGINNING, END, instant_of
 from muntin.windows.assembly import Assembly
@@ -25,6 +27,24 @@ from muntin.windows.shards import Partials, grouping_layout
 
 BATCHES = 4
 Batches = list[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """A plan, and for each grouping that is spread the group columns that name an instance: those that all its queries have."""
+
+    plan: SharedPlan
+
+    @cached_property
+    def spread(self) -> dict[int, list[Expression]]:
+        plan, found = self.plan, {}
+        for number, grouping in enumerate(plan.groupings):
+            found[number] = [key for key in grouping.keys if all(key in one.family.keys for one in plan.in_grouping(number))]
+        return {number: keys for number, keys in found.items() if keys}
+
+    def of(self, *, spread: bool) -> SharedPlan:
+        """The plan of every instance, or of what is assembled once."""
+        return replace(self.plan, queries=tuple(one for one in self.plan.queries if (one.grouping in self.spread) is spread))
 
 
 def rows_of(chunks: list[ResultChunk]) -> list[tuple[str, str]]:
@@ -58,7 +78,7 @@ def in_folder(path: Path, placing: Placing, steps: list[list[Partials]], times: 
     chunks: list[ResultChunk] = []
     start = Folder(path)
     start.clear()
-    start.save("-1", Assembly(placing.apart, arena=start))
+    start.save("-1", Assembly(placing.of(spread=True), arena=start))
     for at, (partials, (punctuation, latest)) in enumerate(zip(steps, times, strict=True)):
         folder = Folder(path)
         assembly = folder.load(str(at - 1))
@@ -80,9 +100,9 @@ def test_instances_with_some_of_the_groups_each_give_what_one_assembly_gives(
     some: tuple[Any, ...], some_rows: list[dict[str, Any]], places: list[int], sharing: Sharing, instances: int
 ) -> None:
     plan = shared_plan(some, AGGREGATES, sharing=sharing)
-    placing = spread_out(plan)
+    placing = Placing(plan)
     steps = arrived(cut(some_rows, places), placing)
-    alone, together = Assembly(plan), Assembly(placing.together)
+    alone, together = Assembly(plan), Assembly(placing.of(spread=False))
     expected = [chunk for one in deepcopy(steps) for chunk in alone.step(*one)]
     found = [chunk for one in deepcopy(steps) for chunk in together.step(*one)]
     with tempfile.TemporaryDirectory() as scratch:

@@ -37,6 +37,10 @@ def test_it_says_why_with_the_numbers_it_used() -> None:
     assert "why: the strategy slices was asked for" in explained(Sharing.SLICES)
 
 
+def test_it_names_the_class_of_the_windows_and_what_they_hold() -> None:
+    assert "context free (CF), holding partials of the slices in the last RANGE, 12 hours" in explained()
+
+
 def test_a_coarser_grouping_is_rolled_up_where_that_is_cheaper() -> None:
     without_predicates = [query for query in TEN.queries if query.name in ("volume_1h", "trades_a_minute")]
     many_rows, few_rows = (Load(rows=rows, slices=10) for rows in (10_000_000, 10_000))

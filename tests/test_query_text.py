@@ -85,6 +85,9 @@ SEEDS = [
     f"SELECT symbol, sum(price * vol) AS value {FROM_TRADES} WHERE vol > 50000 AND symbol IS NOT NULL GROUP BY symbol HAVING value > 1.5",
     "SELECT window.start, max(price) FILTER (WHERE vol BETWEEN 1 AND 2) FROM trades GROUP BY window(ts, '12 minutes'), 1",
     "SELECT CASE symbol WHEN 'a' THEN -1 ELSE CAST(max(vol) AS INT) END FROM TUMBLE(trades, ts, INTERVAL 5 MINUTES) t GROUP BY symbol",
+    "SELECT symbol, count(*) FROM trades [RANGE 5 minutes RATTR ts SLIDE 5 rows SATTR rank(ts) PATTR symbol] LATE REEMIT FOR 1 hour",
+    "SELECT max(fee) FROM trades [RANGE UNBOUNDED SLIDE 0.5 LANDMARK 2 OFFSET -1.5 WATTR price] EMIT EMPTY EMIT EVERY '10 seconds'",
+    "SELECT sum(vol) FROM trades [RANGE 1000 rows SLIDE 10 rows WATTR row_num ALIGN STARTS] LATE CONSISTENT",
     "SELECT avg(DISTINCT x) OVER (PARTITION BY y) FROM TABLE(HOP(TABLE trades, DESCRIPTOR(ts), '5 s', '7 s')) JOIN b USING (c) LIMIT 5",
     "SELECT x -> y, {fn abs(1)}, @a, :b, ?, interval 1 day + ts, (a, b), d[1], t.*, x::int FROM values (1) LATERAL VIEW explode(x) t AS y",
 ]

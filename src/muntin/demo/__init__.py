@@ -71,7 +71,7 @@ def run_demo(directory: Path, console: Console, *, queries: int = 256, rows: int
 
 def summarised(engine: Engine, results: Results, seconds: float) -> Summary:
     (job,) = results.jobs.values()
-    windows = {query.name: query.window for query in engine.queries}
+    windows = {query.name: query.sliding for query in engine.queries}
     final = sum(counts.windows * slices_per_window(windows[name], Slicing.PAIRED) for name, counts in results.counts.items())
     return Summary(
         rows=job.totals.rows,

@@ -25,13 +25,16 @@ from muntin.timeline import datetime_of, format_instant
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an expression may refer to: a row's columns, or a window's groups, aggregates and bounds (instants)."""
+    """What an expression may refer to: a row's columns, or a window's groups, aggregates and bounds.
+
+    Bounds that are times come as instants, others as values.
+    """
 
     columns: Mapping[str, object] = field(default_factory=dict)
     groups: Sequence[object] = ()
     aggregates: Mapping[AggregateCall, object] = field(default_factory=dict)
-    start: int = 0
-    end: int = 0
+    start: Any = 0
+    end: Any = 0
 
 
 def evaluate(expression: Expression, scope: Scope) -> object:
@@ -57,7 +60,7 @@ def compiled(expression: Expression) -> Callable[[Scope], Any]:
         value = _literal_value(expression)
         return lambda _: value
     if isinstance(expression, WindowBound):
-        return _bound(expression.bound)
+        return _bound(expression)
     leaf = _leaf(expression)
     return _in_utc(leaf) if expression.type.temporal else leaf
 
@@ -88,9 +91,15 @@ def _in_utc(leaf: Thunk) -> Thunk:
     return lambda scope: _aware(leaf(scope))
 
 
-def _bound(bound: Bound) -> Thunk:
-    def moment(scope: Scope) -> datetime:
+def _bound(expression: WindowBound) -> Thunk:
+    bound = expression.bound
+    if not expression.type.temporal:
+        return lambda scope: scope.start if bound is Bound.START else scope.end
+
+    def moment(scope: Scope) -> datetime | None:
         instant = scope.start if bound is Bound.START else scope.end
+        if instant is None:  # a landmark window starts with the stream
+            return None
         try:
             return datetime_of(instant)
         except OverflowError:

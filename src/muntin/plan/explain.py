@@ -15,7 +15,7 @@ from muntin.plan.family import Family
 from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
-from muntin.semantics import TimeWindow
+from muntin.semantics import Context, TimeWindow, Window, context_of, state_of
 from muntin.timeline import Duration
 
 #: Names listed before the rest is counted.
@@ -37,7 +37,8 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD)
 
 def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
-    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
+    lines += [f"  {line}" for line in explain_windows([plan.query.window for plan in plans])]
+    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.sliding for plan in plans])]
     lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
     coarser: dict[Family, list[str]] = {}
     for plan in plans:
@@ -80,6 +81,17 @@ def explain_columns(grouping: Grouping, plans: Sequence[QueryPlan]) -> list[str]
         used_by_all = len(everyone) == len(plans) > 1
         lines.append(f"  {names(columns, ' · ')}  used by {'all' if used_by_all else names(everyone)}")
     return lines
+
+
+def explain_windows(windows: Sequence[Window]) -> list[str]:
+    """The classes of the windows (window-id-2005, section 4), each with the state that the longest window of it needs."""
+    classes: dict[Context, set[Window]] = {}
+    for window in windows:
+        classes.setdefault(context_of(window), set()).add(window)
+    return [
+        f"{counted(len(some), 'window')} {context.value} ({context.name}), holding {state_of(max(some, key=lambda one: one.reach))}"
+        for context, some in classes.items()
+    ]
 
 
 def explain_slices(grouping: Grouping, windows: list[TimeWindow]) -> list[str]:

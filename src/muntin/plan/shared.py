@@ -66,7 +66,7 @@ class Grouping:
         return self.family.keys
 
     def slice_manager(self) -> SliceManager:
-        return SliceManager({query.window for query in self.queries}, self.slicing)
+        return SliceManager({query.sliding for query in self.queries}, self.slicing)
 
     @cached_property
     def _positions(self) -> Mapping[PartialColumn, int]:

@@ -8,6 +8,7 @@ be called that. A position in a query's trees counts from the beginning of the q
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 
 from sqlglot import exp
@@ -18,6 +19,7 @@ from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Bound, Column, Expression, GroupKey, WindowBound
 from muntin.query.allowed import Clause
 from muntin.query.definitions import check_stream, check_table
+from muntin.query.emission import emission_of
 from muntin.query.grouping import SelectItem, group_columns, over_groups, select_items
 from muntin.query.joins import joined
 from muntin.query.model import GroupColumn, Output, Pipeline, Query, StreamDefinition, TableDefinition
@@ -26,6 +28,7 @@ from muntin.query.rebuild import Rebuild
 from muntin.query.registry import Registry
 from muntin.query.shape import select_of
 from muntin.query.sources import sources_of
+from muntin.query.supported import check_supported
 from muntin.query.text import CreateQuery, CreateStream, CreateTable, DropQuery, Statement, parse
 from muntin.query.windowing import window_of
 
@@ -46,22 +49,26 @@ def check_query(
     select = select_of(statement)
     sources = sources_of(statement, select, {stream.name.lower(): stream}, tables)
     found = joined(Scope(statement, stream, sources.qualifiers, aggregates, sources.tables, functions), select)
-    scope = found.scope
     grouped: Sequence[exp.Expr] = select.args["group"].expressions if select.args.get("group") else ()
+    clause = window_of(found.scope, sources.stream, grouped)
+    scope = replace(found.scope, bound_type=clause.window.measure.bound_type)
+    emission = emission_of(scope, statement, clause.window, select)
     items = select_items(scope, select)
-    groups = group_columns(scope, grouped, items)
+    groups = group_columns(scope, grouped, items, clause.partition)
     outputs = _outputs(scope, items, groups)
     query = Query(
         name=statement.name,
         stream=stream.name,
-        window=window_of(scope, sources.stream, grouped),
+        window=clause.window,
         outputs=outputs,
         where=found.where,
         group_by=_named(scope, select, groups, outputs),
         having=_having(scope, select.args.get("having"), items, groups),
-        emit_empty=statement.emit_empty,
+        emit_empty=emission.empty,
         joins=found.joins,
         text=statement.source,
+        emit_every=emission.every,
+        late=emission.late,
     )
     _check_aggregates(statement, select, query, grouped)
     return query
@@ -97,7 +104,10 @@ def changed(
         if isinstance(statement, DropQuery):
             return registry.drop(statement.name)
         sources = sources_of(statement, select_of(statement), streams, tables)
-        return registry.add(check_query(statement, streams[sources.stream.name.lower()], aggregates, tables, functions))
+        stream = streams[sources.stream.name.lower()]
+        query = check_query(statement, stream, aggregates, tables, functions)
+        check_supported(statement, query, stream)
+        return registry.add(query)
     except QueryError:
         raise
     except Refusal as refusal:
@@ -137,11 +147,12 @@ def _named(scope: Scope, select: exp.Select, groups: Sequence[GroupColumn], outp
     """Group columns under the names they come out by, if they do."""
     selected = {output.expression.index: output.name for output in reversed(outputs) if isinstance(output.expression, GroupKey)}
     named = tuple(GroupColumn(selected.get(index, group.name), group.expression) for index, group in enumerate(groups))
+    place = select.args.get("group") or select  # PATTR groups without GROUP BY
     for index, group in enumerate(named):
-        _check_not_hidden(scope, group.name, select.args["group"])
+        _check_not_hidden(scope, group.name, place)
         if group.name.lower() in {other.name.lower() for other in named[:index]}:
             law, way_out = "group columns have names of their own, whatever the case", "give the select item another name with AS"
-            raise scope.statement.refusal(select.args["group"], law, values=f"{group.name} twice", way_out=way_out)
+            raise scope.statement.refusal(place, law, values=f"{group.name} twice", way_out=way_out)
     return named
 
 
@@ -159,7 +170,8 @@ def _check_aggregates(statement: CreateQuery, select: exp.Select, query: Query, 
     if query.emit_empty and query.group_by:
         law = "EMIT EMPTY is for queries without GROUP BY: an empty window has no groups"
         found = ", ".join(group.name for group in query.group_by)
-        raise statement.refusal(select.args["group"], law, values=f"GROUP BY {found}", way_out="leave EMIT EMPTY or GROUP BY out")
+        place = select.args.get("group") or select
+        raise statement.refusal(place, law, values=f"GROUP BY {found}", way_out="leave EMIT EMPTY or GROUP BY out")
     if not query.aggregate_calls and not grouped:
         law, way_out = "a query aggregates its windows", "add an aggregate such as count(*), or a GROUP BY"
         found = ", ".join(map(statement.written, select.expressions))

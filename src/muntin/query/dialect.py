@@ -1,4 +1,4 @@
-"""Muntin's SQL as a sqlglot dialect: Spark's, with windows in FROM, EMIT EMPTY, and statements of its own.
+"""Muntin's SQL as a sqlglot dialect: Spark's, with windows in FROM, EMIT and LATE behind the query, and statements of its own.
 
 In: tokens. Out: sqlglot trees with the nodes of `syntax`, every node with its span.
 Convention: a window clause hangs on its table, in the list `windows`; what its words mean is the business of `windowing`.
@@ -7,7 +7,7 @@ Not supported: WITH; named windows (`WINDOW w AS …`); optimizer hints, which a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -19,9 +19,11 @@ from muntin.query import syntax
 from muntin.query.grammar import StrictParser
 from muntin.query.position import put_span
 
-#: What may stand in the brackets. Those that no part of the engine understands yet parse all the same, to be refused by name.
-WINDOW_KEYWORDS = ("RANGE", "SLIDE", "WATTR", "OFFSET", "RATTR", "SATTR", "PATTR", "LANDMARK")
+#: What may stand in the brackets.
+WINDOW_KEYWORDS = ("RANGE", "SLIDE", "WATTR", "OFFSET", "ALIGN", "RATTR", "SATTR", "PATTR", "LANDMARK")
 WINDOW_FUNCTIONS = ("HOP", "TUMBLE", "CUMULATE", "SESSION")
+#: What may stand behind a query, as the words it begins with.
+EMISSIONS = (("EMIT", "EMPTY"), ("EMIT", "EVERY"), ("LATE", "GENEROUS"), ("LATE", "CONSISTENT"), ("LATE", "REEMIT"))
 
 
 class MuntinTokenizer(Spark.Tokenizer):
@@ -53,7 +55,30 @@ class MuntinParser(StrictParser):
         if self._curr.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
             self.raise_error("Expecting SELECT" if name else "Expecting CREATE STREAM, CREATE TABLE, CREATE QUERY, DROP QUERY or SELECT")
         query = self._parse_ddl_select()
-        return syntax.WindowQuery(this=name, expression=query, emit_empty=self._match_text_seq("EMIT", "EMPTY"))
+        return syntax.WindowQuery(this=name, expression=query, emission=list(self._parse_emission()))
+
+    def _parse_emission(self) -> Iterator[syntax.EmissionClause]:
+        while self._at_emission():
+            first = self._curr
+            self._advance(2)
+            words = f"{first.text} {self._prev.text}".upper()
+            name, _, policy = words.partition(" ") if words.startswith("LATE") else (words, "", None)
+            clause = syntax.EmissionClause(this=name, policy=policy)
+            if words == "EMIT EVERY" or (words == "LATE REEMIT" and self._match_text_seq("FOR")):
+                clause.set("expression", self._parse_emission_length())
+            put_span(clause, Span(first.start, self._prev.end + 1))
+            yield clause
+
+    def _at_emission(self) -> bool:
+        return any(self._match_text_seq(*words, advance=False) for words in EMISSIONS)
+
+    def _parse_emission_length(self) -> exp.Var:
+        first, start = self._curr, self._index
+        while self._curr and not self._at_emission():
+            self._advance()
+        if self._index == start:
+            self.raise_error("Expecting a length")
+        return self._words_since(first)
 
     def _parse_with(self, skip_with_token: bool = False) -> None:
         if self._match(TokenType.WITH, advance=False):
@@ -118,8 +143,7 @@ class MuntinParser(StrictParser):
 
     def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
         parse = super()._parse_table_alias
-        emits = self._match_text_seq("EMIT", "EMPTY", advance=False)
-        return None if emits else self._positioned(lambda: parse(alias_tokens))
+        return None if self._at_emission() else self._positioned(lambda: parse(alias_tokens))
 
     def _parse_bracketed_window(self) -> syntax.BracketedWindow:
         opening = self._curr
@@ -128,7 +152,7 @@ class MuntinParser(StrictParser):
         while not self._match(TokenType.R_BRACKET):
             keyword = self._curr
             if not self._match_texts(WINDOW_KEYWORDS):
-                self.raise_error("Expecting RANGE, SLIDE, WATTR, OFFSET or ] in the window clause")
+                self.raise_error(f"Expecting {', '.join(WINDOW_KEYWORDS)} or ] in the window clause")
             named = int(keyword.text.upper().endswith("ATTR"))  # a column may be called `range`
             value = self._parse_words({TokenType.R_BRACKET}, until=WINDOW_KEYWORDS, at_least=named)
             parameter = syntax.Parameter(this=keyword.text.upper(), expression=value)
@@ -145,7 +169,7 @@ class MuntinParser(StrictParser):
         if wrapped:
             self._advance(2)
         if self._next.token_type is not TokenType.L_PAREN or not self._match_texts(WINDOW_FUNCTIONS):
-            return self.raise_error("Expecting HOP or TUMBLE") if wrapped else None
+            return self.raise_error("Expecting HOP, TUMBLE or CUMULATE") if wrapped else None
         name = self._prev.text.upper()
         self._match_l_paren()
         self._match(TokenType.TABLE)

@@ -43,9 +43,11 @@ def _select_item(scope: Scope, node: exp.Expr) -> SelectItem:
     return SelectItem(node.name if isinstance(node, exp.Column) else scope.statement.written(node), node, aliased=False)
 
 
-def group_columns(scope: Scope, nodes: Sequence[exp.Expr], items: Sequence[SelectItem]) -> tuple[GroupColumn, ...]:
-    """The group columns; an expression that GROUP BY gives twice counts once."""
-    columns: dict[Expression, GroupColumn] = {}
+def group_columns(
+    scope: Scope, nodes: Sequence[exp.Expr], items: Sequence[SelectItem], partition: Sequence[Column] = ()
+) -> tuple[GroupColumn, ...]:
+    """The group columns, those of PATTR first; an expression that is given twice counts once."""
+    columns: dict[Expression, GroupColumn] = {column: GroupColumn(column.name, column) for column in partition}
     for written in nodes:
         item = _meant(scope, written, items)
         if is_window_call(item.node) or _is_bound(scope, item.node):

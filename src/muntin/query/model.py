@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 
+from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.schema import Schema
-from muntin.semantics import TimeWindow
+from muntin.semantics import SlidingWindow, Window
 from muntin.timeline import DAY, Duration
 
 
@@ -81,14 +83,39 @@ class Join:
         return f"{self.name} ON {' AND '.join(f'{left} = {right}' for left, right in self.on)}"
 
 
+class Lateness(Enum):
+    """What becomes of a row that comes after one of its windows was closed. The value is the SQL word."""
+
+    GENEROUS = "GENEROUS"  # it counts in its windows that are open
+    CONSISTENT = "CONSISTENT"  # it counts in none
+    REEMIT = "REEMIT"  # windows closed for less than the horizon are emitted again, corrected
+
+
+@dataclass(frozen=True)
+class LatePolicy:
+    """`horizon`, in ticks of the windowing attribute: a window that ends at e is corrected until the punctuation reaches e + horizon."""
+
+    lateness: Lateness = Lateness.GENEROUS
+    horizon: int = 0
+
+    def __str__(self) -> str:
+        return f"LATE {self.lateness.value}"
+
+
+GENEROUS = LatePolicy()
+
+
 @hashed_once
 @dataclass(frozen=True)
 class Query:
-    """A checked window query. `joins` come before `where`, in their order. `text` is what the user wrote."""
+    """A checked window query. `joins` come before `where`, in their order. `text` is what the user wrote.
+
+    Group columns begin with those of PATTR, if there are any. `emit_every` is the time on the clock between early results.
+    """
 
     name: str
     stream: str
-    window: TimeWindow
+    window: Window
     outputs: tuple[Output, ...]
     where: Expression | None = None
     group_by: tuple[GroupColumn, ...] = ()
@@ -96,6 +123,16 @@ class Query:
     emit_empty: bool = False
     joins: tuple[Join, ...] = ()
     text: str = field(default="", compare=False, repr=False)
+    emit_every: Duration | None = None
+    late: LatePolicy = GENEROUS
+
+    @property
+    def sliding(self) -> SlidingWindow:
+        """The window, where RANGE and SLIDE are over one attribute."""
+        if not isinstance(self.window, SlidingWindow):
+            law, way_out = "slices are of sliding windows", "evaluate the query by the path of its own window type"
+            raise Refusal(law, values=str(self.window), way_out=way_out)
+        return self.window
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

@@ -19,7 +19,7 @@ from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Bound, Column, WindowBound
 from muntin.query.model import StreamDefinition, TableDefinition
 from muntin.query.text import Statement
-from muntin.schema import Kind, Schema
+from muntin.schema import TIMESTAMP, Kind, Schema, Type
 
 #: Column references that mean a bound: `window_start` as in Flink and RisingWave, `window.start` as in Spark.
 BOUNDS = {
@@ -65,6 +65,7 @@ class Scope:
     aggregates: Mapping[str, Aggregate] = field(repr=False)
     tables: tuple[JoinedTable, ...] = ()
     functions: Mapping[str, OwnFunction] = field(default_factory=dict, repr=False)
+    bound_type: Type = TIMESTAMP  #: of window_start and window_end
 
     def aggregate(self, name: str) -> Aggregate | None:
         wanted = name.lower()
@@ -121,7 +122,7 @@ class Scope:
             return None
         qualifier = None if table in self.qualifiers else table
         bound = BOUNDS.get((qualifier, node.name.lower()))
-        return WindowBound(bound, at=self.statement.at(node)) if bound else None
+        return WindowBound(bound, self.bound_type, at=self.statement.at(node)) if bound else None
 
     def _check_qualifier(self, node: exp.Column) -> None:
         if node.args.get("db") or not self._seen(node.table.lower()):

@@ -18,7 +18,7 @@ class Parameter(exp.Expression):
 
 
 class BracketedWindow(exp.Expression):
-    """`[RANGE … SLIDE … WATTR … OFFSET …]` behind a stream's name."""
+    """`[RANGE … SLIDE … WATTR … ]` behind a stream's name: its `Parameter`s."""
 
     arg_types: ClassVar[dict[str, bool]] = {"expressions": False}
 
@@ -48,9 +48,15 @@ class Declaration(exp.Expression):
 
 
 class WindowQuery(exp.Expression):
-    """A query and what stands around it: its name (`this`, absent for a bare SELECT) and EMIT EMPTY."""
+    """A query and what stands around it: its name (`this`, absent for a bare SELECT) and its `EmissionClause`s."""
 
-    arg_types: ClassVar[dict[str, bool]] = {"this": False, "expression": True, "emit_empty": False}
+    arg_types: ClassVar[dict[str, bool]] = {"this": False, "expression": True, "emission": False}
+
+
+class EmissionClause(exp.Expression):
+    """`EMIT EMPTY`, `EMIT EVERY duration` or `LATE policy [FOR length]`: `this` is EMIT EMPTY, EMIT EVERY or LATE."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "policy": False, "expression": False}
 
 
 class QueryRemoval(exp.Expression):

@@ -85,7 +85,7 @@ class CreateTable(Statement):
 
 @dataclass(frozen=True)
 class CreateQuery(Statement):
-    """`CREATE QUERY name AS SELECT … [EMIT EMPTY]`, or a bare SELECT that was given a name."""
+    """`CREATE QUERY name AS SELECT … [EMIT …] [LATE …]`, or a bare SELECT that was given a name."""
 
     tree: syntax.WindowQuery = field(repr=False)
 
@@ -97,8 +97,9 @@ class CreateQuery(Statement):
         return query
 
     @property
-    def emit_empty(self) -> bool:
-        return bool(self.tree.args["emit_empty"])
+    def emission(self) -> list[syntax.EmissionClause]:
+        """EMIT EMPTY, EMIT EVERY and LATE, as they stand."""
+        return self.tree.args.get("emission") or []
 
 
 @dataclass(frozen=True)

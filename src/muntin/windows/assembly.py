@@ -89,7 +89,7 @@ class Assembly:
             home.add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
-        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: plan.query.window}
+        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: plan.query.sliding}
         return plan.family, apart.get(self.plan.sharing)
 
     def _remove(self, plan: QueryPlan) -> None:

@@ -75,7 +75,7 @@ class StoreWindows:
         return [Kin(tuple(members), SelectList(self.plans[members[0]])) for members in together.values()]
 
     def horizon(self, punctuation: int) -> int:
-        return horizon(punctuation, {plan.query.window for plan in self.plans})
+        return horizon(punctuation, {plan.query.sliding for plan in self.plans})
 
     def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
         for low, high in self._stretches(after, upto, latest):
@@ -85,7 +85,7 @@ class StoreWindows:
 
     def _stretches(self, after: int, upto: int, latest: int) -> Iterator[tuple[int, int]]:
         """The time between two punctuations in pieces that no query has too many windows in, however long it is."""
-        windows = [plan.query.window for plan in self.plans]
+        windows = [plan.query.sliding for plan in self.plans]
         first = int(self.store.starts[0]) if len(self.store.starts) else latest
         begun = any(self.lives[plan.query.name].begun for plan in self.plans)
         low = after if begun else max(after, first)
@@ -101,7 +101,7 @@ class StoreWindows:
         nothing = np.empty(0, dtype=np.int64)
         owners, starts, ends = [nothing], [nothing], [nothing]
         for at, plan in enumerate(self.plans):
-            window, life = plan.query.window, self.lives[plan.query.name]
+            window, life = plan.query.sliding, self.lives[plan.query.name]
             if life.stopped:
                 continue
             ids = windows_closing(self.store.starts, after=after, upto=upto, window=window, since=life.since)

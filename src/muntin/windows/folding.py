@@ -40,7 +40,7 @@ class Fold:
         self.grouping = grouping
         self.family = plans[0].family
         self.groups = groups
-        self.slices = SliceManager({plan.query.window for plan in plans}, grouping.slicing)
+        self.slices = SliceManager({plan.query.sliding for plan in plans}, grouping.slicing)
         first = 1 if grouping.by_cell else 0
         self._keys = [first + grouping.keys.index(key) for key in self.family.keys]
         self.wheres: tuple[Expression | None, ...] = tuple(dict.fromkeys(plan.query.where for plan in plans))

@@ -76,7 +76,7 @@ class Household:
 
     def _fits(self, store: SliceStore, plan: QueryPlan) -> bool:
         """Whether a predicate that no store has yet may come into this one."""
-        return store.windows == {plan.query.window} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
+        return store.windows == {plan.query.sliding} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
 
     def remove(self, name: str) -> None:
         store = self._at.pop(name)
@@ -149,7 +149,7 @@ class Household:
     def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: int) -> None:
         life = self.lives[plan.query.name]
         rows = np.where(mine, below.states[ROWS][0], 0)
-        some, every = missed(below.start, punctuation=punctuation, window=plan.query.window, since=life.since)
+        some, every = missed(below.start, punctuation=punctuation, window=plan.query.sliding, since=life.since)
         life.late += int(rows[some].sum())
         life.dropped += int(rows[every].sum())
 

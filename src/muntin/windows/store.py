@@ -74,7 +74,7 @@ class SliceStore:
         """Take a query in; `predicate` is the number of its predicate in the family."""
         where = plan.query.where
         self.plans[plan.query.name] = plan
-        self.slices.add(plan.query.window)
+        self.slices.add(plan.query.sliding)
         self.predicates[where] = predicate
         for column in plan.columns:
             self._uses[where, column] += 1
@@ -86,7 +86,7 @@ class SliceStore:
         """Forget a query, the predicate nobody else has and the columns nobody else stands on."""
         plan = self.plans.pop(name)
         where = plan.query.where
-        self.slices.remove(plan.query.window)
+        self.slices.remove(plan.query.sliding)
         for column in plan.columns:
             self._uses[where, column] -= 1
             self._standing[column] -= 1
@@ -99,7 +99,7 @@ class SliceStore:
 
     @property
     def windows(self) -> set[TimeWindow]:
-        return {plan.query.window for plan in self.plans.values()}
+        return {plan.query.sliding for plan in self.plans.values()}
 
     def waste(self, columns: Sequence[PartialColumn]) -> float:
         """How many cells there would be for each one used, if a predicate with these columns came in."""

@@ -1,6 +1,6 @@
-"""`windows`, `extent` and `wids` for time windows: the definitions every other path is tested against.
+"""Sliding windows: RANGE and SLIDE over one windowing attribute, be it time, row numbers or any ordered number.
 
-In: a `TimeWindow` and an instant or a window-id. Out: extents as half-open intervals, window-ids as ranges.
+In: a `SlidingWindow` and a tick or a window-id. Out: extents as half-open intervals, window-ids as ranges.
 Paper: window-id-2005, sections 3.3 and 3.4. Convention: ids are integers, negative before the origin; id w of a window whose
 ends are aligned ends at `offset + (w + 1) * slide`, as in the paper; one whose starts are aligned starts at `offset + w * slide`.
 """
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from muntin.errors import Refusal
-from muntin.timeline import Duration, Interval, Progression
+from muntin.semantics.measure import TIME, Measure
+from muntin.timeline import Interval, Progression
+
+#: The ids of a tick or of a span: a run of integers.
+WindowIds = range
 
 
 class Alignment(Enum):
@@ -30,20 +34,25 @@ class WindowKind(Enum):
 
 
 @dataclass(frozen=True)
-class TimeWindow:
-    """RANGE, SLIDE and OFFSET in microseconds over a windowing attribute."""
+class SlidingWindow:
+    """RANGE, SLIDE and OFFSET in ticks of a windowing attribute; microseconds, unless a measure says otherwise.
+
+    `pattr` are columns that row numbers are counted by: each of their values has windows of its own.
+    """
 
     range: int
     slide: int
     offset: int = 0
     alignment: Alignment = Alignment.ENDS
     wattr: str = "ts"
+    measure: Measure = TIME
+    pattr: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.range <= 0 or self.slide <= 0:
             raise Refusal(
                 "RANGE and SLIDE are longer than zero",
-                values=f"RANGE {Duration(self.range)}, SLIDE {Duration(self.slide)}",
+                values=f"RANGE {self.measure.text(self.range)}, SLIDE {self.measure.text(self.slide)}",
                 way_out="give both a positive length",
             )
 
@@ -70,30 +79,31 @@ class TimeWindow:
         """The end of window 0."""
         return self.offset + (self.slide if self.alignment is Alignment.ENDS else self.range)
 
+    @property
+    def reach(self) -> int:
+        """How far back a window goes."""
+        return self.range
+
+    def extent(self, window_id: int) -> Interval:
+        end = self.first_end + window_id * self.slide
+        return Interval(end - self.range, end)
+
+    def wids(self, tick: int) -> WindowIds:
+        return range(self.wids_after(tick), (tick + self.range - self.first_end) // self.slide + 1)
+
+    def windows(self, span: Interval) -> WindowIds:
+        return range(self.wids_after(span.start), (span.end - 1 + self.range - self.first_end) // self.slide + 1)
+
+    def wids_after(self, tick: int) -> int:
+        return (tick - self.first_end) // self.slide + 1
+
     def __str__(self) -> str:
-        offset = f" OFFSET {Duration(self.offset)}" if self.offset else ""
-        aligned = " (starts aligned)" if self.alignment is Alignment.STARTS else ""
-        return f"RANGE {Duration(self.range)} SLIDE {Duration(self.slide)}{offset} WATTR {self.wattr}{aligned}"
+        measure = self.measure
+        offset = f" OFFSET {measure.text(self.offset)}" if self.offset else ""
+        aligned = " ALIGN STARTS" if self.alignment is Alignment.STARTS else ""
+        lengths = f"RANGE {measure.text(self.range)} SLIDE {measure.text(self.slide)}{offset}"
+        return f"{lengths} WATTR {self.wattr}{aligned}{partition_text(self.pattr)}"
 
 
-def extent(window_id: int, window: TimeWindow) -> Interval:
-    """The instants that belong to the window with this id."""
-    end = window.first_end + window_id * window.slide
-    return Interval(end - window.range, end)
-
-
-def wids(instant: int, window: TimeWindow) -> range:
-    """The ids of the windows whose extent holds `instant`: none, one or many."""
-    first = (instant - window.first_end) // window.slide + 1
-    last = (instant + window.range - window.first_end) // window.slide
-    return range(first, last + 1)
-
-
-def windows(span: Interval, window: TimeWindow) -> range:
-    """The ids of the windows whose extents meet `span`."""
-    return range(wids_after(span.start, window), (span.end - 1 + window.range - window.first_end) // window.slide + 1)
-
-
-def wids_after(instant: int, window: TimeWindow) -> int:
-    """The first id whose extent ends after `instant`: what a punctuation at `instant` leaves open."""
-    return (instant - window.first_end) // window.slide + 1
+def partition_text(pattr: tuple[str, ...]) -> str:
+    return f" PATTR {', '.join(pattr)}" if pattr else ""

@@ -1,0 +1,24 @@
+"""What a query can ask for and the engine does not run yet: refused when it is registered, with its place.
+
+In: a checked query and the stream it reads. Out: nothing, or a refusal. `reference` evaluates all of them.
+"""
+
+from __future__ import annotations
+
+from muntin.query.model import GENEROUS, Query, StreamDefinition
+from muntin.query.text import CreateQuery
+from muntin.semantics import TIME, SlidingWindow
+
+
+def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
+    window = query.window
+    way_out = f"use a time window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
+    if not isinstance(window, SlidingWindow) or window.measure != TIME or window.wattr != stream.time:
+        law = f"the engine runs sliding windows over the stream's time ({stream.time}); others are not supported yet"
+        raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
+    if query.emit_every is not None:
+        law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
+        raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)
+    if query.late != GENEROUS:
+        law, way_out = "late rows are treated generously; other policies are not supported yet", "leave LATE out"
+        raise statement.refusal(statement.tree, law, values=str(query.late), way_out=way_out)

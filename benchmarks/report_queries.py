@@ -55,7 +55,7 @@ def method(outcome: Growth) -> str:
         f"sink in memory. `windows`: RANGE uniform in 600 to 900 s, SLIDE in 300 to 600 s, no predicate. `predicates`: such windows, "
         f"each query with a predicate of its own over volume, value or change since the last close and membership in one of three "
         f"indexes, joined with two tables. All queries are different. Medians of {setup.rounds} interleaved rounds after "
-        f"{setup.warmups} warm-up; parsing is done once, and planning, a part of every run, is taken out."
+        f"{setup.warmups} warm-up; parsing and planning are done once, before."
     )
 
 

@@ -132,12 +132,13 @@ class Engine:
 
     def _put(self, registry: Registry, new: Query | None = None) -> None:
         """Make a registry the newest version. A running job goes on with it after the batch in hand."""
-        if self._running is None:
+        running = self._running  # it may end in another thread
+        if running is None:
             self.versions.put(registry, Origin.PIPELINE)
             return
-        self._running.change(registry, new, lambda: self.versions.put(registry, Origin.COMMAND))
-        if set(self._running.jobs) == self._recorded:
-            self.versions.forget_before(min(job.oldest for job in self._running.jobs.values()))
+        running.change(registry, new, lambda: self.versions.put(registry, Origin.COMMAND))
+        if set(running.jobs) == self._recorded:
+            self.versions.forget_before(min(job.oldest for job in running.jobs.values()))
 
     def _parsed(self, one: Registered) -> Query:
         statement = parse_query(one.text, one.name)

@@ -93,7 +93,7 @@ class Folder(Arena):
         with (self.path / "next").open("wb") as file:
             file.write(self._title(name))
             pickler = _Pickler(file, self)
-            pickler.dump(state)
+            pickler.dump(state)  # type: ignore[no-untyped-call]  # CloudPickler has no types
         for one in self.path.glob("*.array"):
             if one.name not in pickler.used:
                 one.unlink()
@@ -101,11 +101,11 @@ class Folder(Arena):
         (self.path / "open").unlink(missing_ok=True)
 
 
-class _Pickler(CloudPickler):  # type: ignore[misc]  # without types
+class _Pickler(CloudPickler):
     """Arrays of the folder by the names of their files, the folder itself by its being it, and users' functions by value."""
 
     def __init__(self, file: IO[bytes], folder: Folder) -> None:
-        super().__init__(file, protocol=5)
+        super().__init__(file, protocol=5)  # type: ignore[no-untyped-call]
         self.folder = folder
         self.used: set[str] = set()
 

@@ -1,8 +1,8 @@
 """Groups by number: each distinct tuple of group values has a number of its own.
 
 In: group columns as Arrow arrays. Out: numbers, and the values back, in order. Convention: NULL is a group and NaN is one group,
-as in Spark; a query without GROUP BY has the one group `()`. All groups of a batch are looked up at once: a million are as little
-trouble as a thousand for each row.
+as in Spark; a query without GROUP BY has the one group `()`. All groups of a batch are looked up at once,
+by binary search among the hashes of those known.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Crew:
         return chunks, together(reports)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     some=st.integers(1, 4).flatmap(lambda count: st.tuples(*(queries(name=f"q{number}") for number in range(count)))),
     some_rows=st.lists(rows, min_size=3, max_size=30),

@@ -14,7 +14,7 @@ doubles do not have, a bitwise one, does not overflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from muntin.aggregates.guarded import Guarded, GuardedFunctions
 from muntin.columnar import floats, integers
 from muntin.errors import Refusal
 from muntin.expression.signature import either
+from muntin.identity import identity_of
 from muntin.schema import DOUBLE, Type
 
 Named = Mapping[str, Array]
@@ -52,8 +53,12 @@ class OwnPartial(Partial):
 
     name: str
     parts: tuple[Part, ...]
-    lift_columns: Callable[..., Mapping[str, Any]]
-    combine_parts: Callable[[Named, Named], Named]
+    lift_columns: Callable[..., Mapping[str, Any]] = field(compare=False)
+    combine_parts: Callable[[Named, Named], Named] = field(compare=False)
+    functions: str = field(default="", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", self.functions or identity_of(self.lift_columns, self.combine_parts))
 
     @property
     def whole(self) -> tuple[int, ...]:
@@ -138,7 +143,10 @@ class OwnPartial(Partial):
 
 @dataclass(frozen=True)
 class OwnDifferential(OwnPartial, Differential):
-    uncombine_parts: Callable[[Named, Named], Named]
+    uncombine_parts: Callable[[Named, Named], Named] = field(compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", self.functions or identity_of(self.lift_columns, self.combine_parts, self.uncombine_parts))
 
     def uncombine(self, a: State, b: State) -> State:
         return self._joined(self.uncombine_parts, a, b, a[-1] - b[-1])
@@ -148,10 +156,14 @@ class OwnDifferential(OwnPartial, Differential):
 class OwnAggregate(Aggregate):
     name: str
     partial: OwnPartial
-    lower_parts: Callable[[Named], Array | tuple[Array, Array]]
+    lower_parts: Callable[[Named], Array | tuple[Array, Array]] = field(compare=False)
     type: Type
-    evaluate_rows: Callable[[Sequence[tuple[Any, ...]]], object] | None
+    evaluate_rows: Callable[[Sequence[tuple[Any, ...]]], object] | None = field(compare=False)
     arity: int = 1
+    functions: str = field(default="", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "functions", self.functions or identity_of(self.lower_parts, self.evaluate_rows))
 
     def result_type(self, *types: Type) -> Type:
         return self.type

@@ -17,12 +17,13 @@ from typing import Any
 
 from muntin.errors import DataError, Refusal
 from muntin.expression.numeric import fitted_decimal, fitted_integer, float32
+from muntin.identity import identity_of
 from muntin.schema import Kind, Type
 
 
 @dataclass(frozen=True)
 class OwnFunction(ABC):
-    """A user's function of one value per argument. Two are equal if they do the same: the function itself is compared."""
+    """A user's function of one value per argument. Two are equal if they do the same: the functions are compared (`identity`)."""
 
     name: str
     arguments: tuple[Type, ...]
@@ -60,8 +61,12 @@ class OwnFunction(ABC):
 class SparkFunction(OwnFunction):
     """Made of Spark Columns: rows stay in the JVM. `build(*columns)` gives a Column that never raises."""
 
-    build: Callable[..., Any] = field(repr=False)
-    meaning: Callable[..., Any] | None = field(default=None, repr=False)
+    build: Callable[..., Any] = field(repr=False, compare=False)
+    meaning: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
+    identity: str = field(default="", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", self.identity or identity_of(self.build, self.meaning))
 
     @property
     def can_fail(self) -> bool:
@@ -76,7 +81,11 @@ class SparkFunction(OwnFunction):
 class PythonFunction(OwnFunction):
     """A Python function, called once per row in Spark's Python workers."""
 
-    function: Callable[..., Any] = field(repr=False)
+    function: Callable[..., Any] = field(repr=False, compare=False)
+    identity: str = field(default="", kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "identity", self.identity or identity_of(self.function))
 
     @property
     def can_fail(self) -> bool:

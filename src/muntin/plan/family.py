@@ -5,7 +5,7 @@ In: a query. Out: its `Family`. Convention: the order of GROUP BY counts, the na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muntin.expression.tree import Expression
 from muntin.hashing import hashed_once
@@ -27,6 +27,11 @@ class Family:
     joins: tuple[Join, ...]
     keys: tuple[Expression, ...]
     spread: bool = False
+
+    @property
+    def in_one(self) -> Family:
+        """The same, assembled once: what is known of the load does not depend on where windows are assembled."""
+        return replace(self, spread=False) if self.spread else self
 
     def rolls_up(self, finer: Family) -> bool:
         """Whether results by these groups can be had from partials by the finer ones; those of one group are not spread."""

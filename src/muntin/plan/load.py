@@ -36,11 +36,11 @@ class Load:
     def shards(self, family: Family, sizes: Mapping[Expression, int]) -> float:
         """Slices × groups × the cells that occur in one."""
         axes = frozenset(sizes)
-        seen = self.observed.get((family, axes))
+        seen = self.observed.get((family.in_one, axes))
         return float(seen) if seen is not None else min(self.rows, self._guess(family, sizes) * self._evenness)
 
     def _guess(self, family: Family, sizes: Mapping[Expression, int]) -> float:
-        places = max(1, self.slices * self.groups.get(family, UNKNOWN_GROUPS if family.keys else 1))
+        places = max(1, self.slices * self.groups.get(family.in_one, UNKNOWN_GROUPS if family.keys else 1))
         cells = min(self._cells(sizes), MOST_COUNTED)
         per_place = self.rows / places
         filled = places * -math.expm1(-per_place)

@@ -6,12 +6,12 @@ Convention: a plan is changed for a better one only where that saves enough to b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muntin.aggregates.base import Aggregate
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, cost, divisions, nowhere
-from muntin.plan.family import Family
+from muntin.plan.family import Family, family_of
 from muntin.plan.shared import SharedPlan, divided_plan
 from muntin.plan.slices import Slicing
 from muntin.query.model import Query
@@ -38,13 +38,25 @@ class Planner:
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
 
+    def nothing(self) -> SharedPlan:
+        """A plan without queries."""
+        return SharedPlan((), (), self.slicing, self.sharing)
+
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
         """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
         if self._chosen is None or self._chosen[:2] != (version, load):
             best = divisions(self.queries_of(version), self.sharing, load, self.spread)
-            stays = present is not None and cost(best, load) > WORTHWHILE * cost(present.division, load)
+            stays = (
+                present is not None and same_places(best, present.division) and cost(best, load) > WORTHWHILE * cost(present.division, load)
+            )
             self._chosen = version, load, present if stays and present else self._plan(version, best)
         return self._chosen[2]
+
+    def placed(self, version: int, spread: Collection[str]) -> SharedPlan:
+        """A plan for a version, with the families of these queries spread, and no others."""
+        queries = self.queries_of(version)
+        families = {family_of(query) for query in queries if query.name in spread}
+        return self._plan(version, divisions(queries, self.sharing, FIRST_LOAD, families.__contains__))
 
     def named(self, version: int, names: Names) -> SharedPlan:
         """The plan that a batch was pinned to."""
@@ -61,6 +73,15 @@ class Planner:
                 self._kept.pop(next(iter(self._kept)))
             self._kept[version, names] = divided_plan(parts, self.aggregates, slicing=self.slicing, sharing=self.sharing)
         return self._kept[version, names]
+
+
+def same_places(some: Sequence[Division], others: Sequence[Division]) -> bool:
+    """Whether the same queries are spread over instances."""
+    return spread_in(some) == spread_in(others)
+
+
+def spread_in(parts: Sequence[Division]) -> set[Query]:
+    return {query for part in parts if part.spread for query in part.queries}
 
 
 def division_names(plan: SharedPlan) -> Names:

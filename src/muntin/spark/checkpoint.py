@@ -3,8 +3,8 @@
 In: a directory and the fingerprint of the stream. Out: the run id, with the directory locked until it is closed.
 Convention: one directory belongs to one run over one stream: another stream, another format or a second job is refused. Queries may
 differ from run to run (`versions`).
-Layout: `run` (this identity), `lock` or `_owners/` (see `ownership`), `pins/`, `log/`, `done/`, `snapshots/` (see `slicelog`), `tables/`,
-`spark/` (Spark's own checkpoint).
+Layout: `run` (this identity), `lock` or `_owners/` (see `ownership`), `pins/`, `log/`, `done/`, `snapshots/` (see `slicelog`),
+`parts/`, `snapshot-parts/` (see `crew`), `tables/`, `spark/` (Spark's own checkpoint).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from muntin.spark.locks import Occupied
 from muntin.spark.ownership import LOCK, Ownership, own
 from muntin.spark.place import Place
 
-FORMAT = 4
+FORMAT = 5
 
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:

@@ -2,44 +2,65 @@
 
 In: entries, as instances are told of them. Out: what came of each, all instances together. Convention: a cached DataFrame of one row an
 instance ties each to the executor that has its row: Spark sends the instance's next task there as long as it can, and so the task finds
-the instance's folder. The driver holds what instances are told, not what they hold.
+the instance's folder. The driver holds what instances are told, not what they hold: `parts/<entry>/` has what they get of entries,
+`snapshot-parts/` what they held at a snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from muntin.spark.instances import SCHEMA, Basis, Order, Outcome, SpreadWriter, Told, outcome_from, taking
-from muntin.spark.parting import Parts
+from muntin.spark.instances import SCHEMA, Basis, Order, Outcome, Told, outcome_from, taking
+from muntin.spark.parting import Parting
+from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.place import Place
+from muntin.spark.scratch import clear_scratch
+from muntin.spark.sinks.base import EntryId
+from muntin.spark.sinks.spread import SpreadWriter, Written
+from muntin.spark.slicelog import MOST_ENTRIES, SMALLEST_SNAPSHOT
 from muntin.windows.life import QueryLife
 from muntin.windows.turns import Report, together
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What is asked of instances with an entry: to write to sinks, to return results to the driver, to write a snapshot."""
+
+    writers: Sequence[SpreadWriter] = ()
+    returned: bool = False
+    snapshot: bool = False
+
+
+@dataclass(frozen=True)
 class Taken:
-    """What came of an entry: the reports together, results for sinks that only the driver reaches, the parts of a snapshot."""
+    """What came of an entry: the reports together, what each writer wrote, results for the driver, the parts of a snapshot."""
 
     report: Report
-    results: Sequence[tuple[str, pa.Table]]
+    written: Sequence[Sequence[Written]]
+    returned: Sequence[tuple[str, pa.Table]]
     snapshot: Parts
-    anew: int
 
 
 class Crew:
-    """`directory` is the checkpoint's, which executors read and write as the driver does."""
+    """`directory` is one that executors read and write as the driver does. `rebuilt` counts states that were made again from the log."""
 
-    def __init__(self, spark: SparkSession, run: str, stream: str, directory: Place, instances: int, basis: Basis) -> None:
+    def __init__(self, spark: SparkSession, run: str, stream: str, directory: Place, instances: int) -> None:
         self.spark, self.run, self.stream = spark, run, stream
-        self.parts, self.snapshots = directory / "parts", directory / "snapshot-parts"
+        self.parts, self.snapshots = directory.everywhere / "parts", directory.everywhere / "snapshot-parts"
         self.instances = instances
-        self.basis = basis
+        self.basis: Basis | None = None
+        self.lineage = ""
         self.before: list[Told] = []
+        self.rebuilt = 0
         self._anchor: DataFrame | None = None
+
+    def parting(self, entry: EntryId) -> Parting:
+        """How the partials of an entry come to the instances."""
+        return Parting(self.parts / str(entry), self.instances)
 
     @property
     def anchor(self) -> DataFrame:
@@ -48,47 +69,82 @@ class Crew:
             self._anchor.count()
         return self._anchor
 
-    def take(self, told: Told, writers: Sequence[SpreadWriter], *, returned: bool, snapshot: bool) -> Taken:
-        """Have all instances take an entry. If a query goes wrong in one of them, they take it again, and it ends alike in all."""
-        outcomes = self._ordered(told, writers, returned=returned, snapshot=snapshot)
-        report = together([one.report for one in outcomes])
-        if dict(report.stops) != dict(told.turn.stops):
-            return self.take(replace(told, turn=replace(told.turn, stops=report.stops)), writers, returned=returned, snapshot=snapshot)
-        self.before.append(told)
-        results = [(query, pa.ipc.open_stream(blob).read_all()) for one in outcomes for query, blob in one.results]
-        names = tuple(one.snapshot for one in outcomes if one.snapshot)
-        parts = Parts(self.instances, names, sum(one.size for one in outcomes))
-        return Taken(report, results, parts, sum(one.anew for one in outcomes))
+    # -- entries ----------------------------------------------------------------------------------------------------------------
 
-    def _ordered(self, told: Told, writers: Sequence[SpreadWriter], *, returned: bool, snapshot: bool) -> list[Outcome]:
+    def take(self, told: Told, asked: Asked) -> Taken:
+        """Have all instances take an entry. If a query goes wrong in one of them, they take it again, and it ends alike in all."""
+        outcomes = self._ordered(told, asked)
+        report = together([one.report for one in outcomes if one.report])
+        if dict(report.stops) != dict(told.turn.stops):
+            return self.take(replace(told, turn=replace(told.turn, stops=report.stops)), asked)
+        self.tell(told)
+        returned = [(query, pa.ipc.open_stream(blob).read_all()) for one in outcomes for query, blob in one.returned]
+        written = [[each for one in outcomes for each in one.written[at]] for at in range(len(asked.writers))]
+        return Taken(report, written, returned, self._snapshot(outcomes))
+
+    def tell(self, told: Told) -> None:
+        """An entry is done; whoever makes a state again goes over it."""
+        self.before.append(told)
+
+    def held(self) -> Parts:
+        """What instances hold now, written as parts of a snapshot."""
+        return self._snapshot(self._ordered(None, Asked(snapshot=True)))
+
+    def _ordered(self, told: Told | None, asked: Asked) -> list[Outcome]:
+        assert self.basis is not None
         order = Order(
-            self.run,
-            self.stream,
-            self.parts,
-            self.snapshots,
-            self.instances,
-            self.basis,
-            tuple(self.before),
-            told,
-            tuple(writers),
-            returned,
-            snapshot,
+            run=self.run,
+            stream=self.stream,
+            lineage=self.lineage,
+            log=self.parts,
+            snapshots=self.snapshots,
+            instances=self.instances,
+            basis=self.basis,
+            before=tuple(self.before),
+            now=told,
+            writers=tuple(asked.writers),
+            returned=asked.returned,
+            snapshot=asked.snapshot,
         )
         found = self.anchor.mapInArrow(taking(order), SCHEMA).toArrow()["outcome"].to_pylist()
-        return sorted(map(outcome_from, found), key=lambda one: one.instance)
+        outcomes = sorted(map(outcome_from, found), key=lambda one: one.instance)
+        self.rebuilt += sum(one.anew for one in outcomes)
+        return outcomes
 
-    def rest_on(self, parts: Parts, lives: Mapping[str, QueryLife], *, latest: int, punctuation: int) -> None:
-        """A snapshot stands for all entries so far."""
-        last = self.before[-1]
-        self.basis = Basis(last.entry, last.turn.plan, latest, punctuation, dict(lives), parts)
+    def _snapshot(self, outcomes: Sequence[Outcome]) -> Parts:
+        return sum((one.snapshot for one in outcomes), Parts(self.instances))
+
+    # -- snapshots --------------------------------------------------------------------------------------------------------------
+
+    def wants_snapshot(self) -> bool:
+        """Where there is no slice log to say so."""
+        grown, held = sum(told.parts.size for told in self.before), self.basis.parts.size if self.basis else 0
+        return grown >= max(held, SMALLEST_SNAPSHOT) or len(self.before) >= MOST_ENTRIES
+
+    def rest_on(self, basis: Basis) -> None:
+        """A state stands for all entries so far."""
+        self.basis = basis
         self.before.clear()
 
-    def forgotten(self) -> Iterator[str]:
-        """Parts of snapshots that the basis does not need."""
-        needed = set(self.basis.parts.names)
-        return (name for name in self.snapshots.files() if name not in needed)
+    def rest(self, parts: Parts, lives: Mapping[str, QueryLife], *, latest: int, punctuation: int) -> None:
+        """The snapshot that came of the last entry stands for all entries so far; what nobody needs any more goes."""
+        last = self.before[-1]
+        self.rest_on(Basis(last.entry, last.turn.plan, latest, punctuation, dict(lives), parts))
+        self.forget(last.entry)
+
+    def forget(self, upto: EntryId) -> None:
+        """Delete parts of entries up to one, and of snapshots that no state begins with."""
+        for name in self.parts.folders():
+            if EntryId.parse(name) <= upto:
+                (self.parts / name).remove_tree()
+        needed = set((self.basis.parts if self.basis else NO_PARTS).names)
+        for name in self.snapshots.files():
+            if name not in needed:
+                (self.snapshots / name).remove()
 
     def release(self) -> None:
+        """The job has ended: executors keep nothing for it."""
         if self._anchor is not None:
             self._anchor.unpersist()
             self._anchor = None
+        clear_scratch(self.run, self.stream)

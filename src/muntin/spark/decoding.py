@@ -6,7 +6,6 @@ Columns here: it goes to the executors as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -81,5 +80,5 @@ def lane_prefix(column: int) -> str:
     return f"_muntin_p{column}_"
 
 
-def split(table: pa.Table, numbers: Array, count: int) -> Sequence[pa.Table]:
+def split(table: pa.Table, numbers: Array, count: int) -> list[pa.Table]:
     return [table.filter(pa.array(numbers == one)) for one in range(count)]

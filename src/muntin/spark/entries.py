@@ -14,14 +14,17 @@ from typing import Any
 import pyarrow as pa
 
 from muntin.plan.planner import Names, Planner
-from muntin.plan.shared import QueryPlan, SharedPlan
+from muntin.plan.shared import SharedPlan
 from muntin.spark.decoding import BatchFacts
 from muntin.spark.encoding import decode_partials, encode_partials
+from muntin.spark.holdings import holding_blobs, holdings_from
+from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.sinks.base import EntryId
+from muntin.windows.life import Stop
 from muntin.windows.shards import Partials, grouping_layout
-from muntin.windows.snapshots import Holding, holding_layout
+from muntin.windows.snapshots import Holding
 
-Parts = tuple[dict[str, Any], list[memoryview]]
+Form = tuple[dict[str, Any], list[memoryview]]
 
 
 @dataclass(frozen=True)
@@ -46,23 +49,29 @@ class EntryKind(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """A log entry: the partials of a batch and its facts."""
+    """A log entry: the partials of a batch and its facts.
+
+    Groupings that are spread have none here: theirs are in `parts`. `stops` are queries that went wrong with it, once that is known.
+    """
 
     id: EntryId
     pin: Pin
     partials: Sequence[Partials]
     facts: BatchFacts
     kind: EntryKind = EntryKind.BATCH
+    parts: Parts = NO_PARTS
+    stops: Mapping[str, Stop] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state after entry `id`, the plan it was held under, and the counters at that point."""
+    """The state after entry `id`, the plan it was held under, and the counters at that point; `parts` are what instances hold."""
 
     id: EntryId
     plan: SharedPlan
     holdings: Sequence[Holding]
     counters: dict[str, Any]
+    parts: Parts = NO_PARTS
 
 
 def pin_from(header: Mapping[str, Any]) -> Pin:
@@ -70,36 +79,36 @@ def pin_from(header: Mapping[str, Any]) -> Pin:
     return Pin(**held | {"division": tuple((tuple(names), *how) for names, *how in held["division"])})
 
 
-def entry_parts(entry: Entry, planner: Planner) -> Parts:
+def entry_form(entry: Entry, planner: Planner) -> Form:
     groupings = planner.named(entry.pin.registry, entry.pin.division).groupings
     blobs = [encode_partials(one, grouping_layout(grouping)) for one, grouping in zip(entry.partials, groupings, strict=True)]
-    return {"pin": asdict(entry.pin), "facts": asdict(entry.facts), "kind": entry.kind.value}, blobs
+    header = {"pin": asdict(entry.pin), "facts": asdict(entry.facts), "kind": entry.kind.value, "parts": asdict(entry.parts)}
+    return header, blobs
 
 
 def entry_from(id: EntryId, header: Mapping[str, Any], blobs: Sequence[memoryview], planner: Planner) -> Entry:
     pin = pin_from(header["pin"])
     groupings = planner.named(pin.registry, pin.division).groupings
     decoded = [decode_partials(pa.py_buffer(blob), grouping_layout(one)) for blob, one in zip(blobs, groupings, strict=True)]
-    return Entry(id, pin, decoded, BatchFacts(**header["facts"]), EntryKind(header["kind"]))
+    return Entry(id, pin, decoded, BatchFacts(**header["facts"]), EntryKind(header["kind"]), parts_from(header))
 
 
-def snapshot_parts(snapshot: Snapshot) -> Parts:
-    plans = by_name(snapshot.plan)
-    blobs = [encode_partials(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in snapshot.holdings]
-    held = [{"predicates": one.predicates, "columns": one.columns} for one in snapshot.holdings]
-    return snapshot.counters | {"holdings": held}, blobs
+def snapshot_form(snapshot: Snapshot) -> Form:
+    header, blobs = holding_blobs(snapshot.holdings, snapshot.plan)
+    spread = [one.query.name for one in snapshot.plan.queries if one.spread]
+    return snapshot.counters | header | {"spread": spread, "parts": asdict(snapshot.parts)}, blobs
 
 
 def snapshot_from(id: EntryId, header: dict[str, Any], blobs: Sequence[memoryview], planner: Planner) -> Snapshot:
-    plan = planner.choose(header["registry"])
-    plans = by_name(plan)
-    holdings = []
-    for held, blob in zip(header["holdings"], blobs, strict=True):
-        predicates, columns = tuple(held["predicates"]), tuple((name, at) for name, at in held["columns"])
-        partials = decode_partials(pa.py_buffer(blob), holding_layout(plans, predicates, columns))
-        holdings.append(Holding(predicates, columns, partials))
-    return Snapshot(id, plan, holdings, header)
+    plan = planner.placed(header["registry"], header["spread"])
+    return Snapshot(id, plan, holdings_from(header, blobs, plan.part(spread=False)), header, parts_from(header))
 
 
-def by_name(plan: SharedPlan) -> dict[str, QueryPlan]:
-    return {one.query.name: one for one in plan.queries}
+def parts_from(header: Mapping[str, Any]) -> Parts:
+    held = header["parts"]
+    return Parts(held["instances"], tuple(held["names"]), held["size"])
+
+
+def stops_from(header: Mapping[str, Any]) -> dict[str, Stop]:
+    """The queries that went wrong with an entry, from its mark that it is done."""
+    return {name: Stop(**stop) for name, stop in header["stops"].items()}

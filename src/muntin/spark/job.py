@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from muntin.disorder import Slack
@@ -24,27 +23,25 @@ from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
+from muntin.spark.assembling import Assembling, Step
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.collecting import Collecting, Joining
-from muntin.spark.decoding import BatchFacts
+from muntin.spark.collecting import Collected, Collecting, Joining, expected_span
+from muntin.spark.crew import Crew
+from muntin.spark.decoding import NO_FACTS, BatchFacts
+from muntin.spark.delivery import deliver
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
 from muntin.spark.joining import Joiner
+from muntin.spark.parts import NO_PARTS
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
 from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
-from muntin.timeline import BEGINNING, END, Interval
-from muntin.windows.assembly import Aggregations, Assembly
-from muntin.windows.closing import ResultChunk
-from muntin.windows.life import QueryLife
+from muntin.spark.totals import Stopwatch, Totals
+from muntin.timeline import END, Interval
 from muntin.windows.observing import observed
 from muntin.windows.shards import grouping_layout
-from muntin.windows.snapshots import restore, snapshot
-
-#: What a closing entry says about its rows: there are none.
-NO_ROWS = BatchFacts(rows=0, last=BEGINNING, dead=0)
 
 
 class Stopping(Exception):
@@ -53,15 +50,6 @@ class Stopping(Exception):
 
 def wall_clock() -> int:
     return time.time_ns() // 1000
-
-
-@dataclass
-class Totals:
-    """Counters of the whole run; they go into the log with every entry."""
-
-    rows: int = 0
-    dead: int = 0
-    entries: int = 0
 
 
 @dataclass
@@ -81,11 +69,11 @@ class StreamJob:
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
     load: Load = FIRST_LOAD
+    crew: Crew | None = None
 
     def __post_init__(self) -> None:
         self.used = self.oldest = self.version
-        self.assembly = Assembly(self.planner.choose(self.version, self.load))
-        self.collecting = Collecting(self.stream, self.assembly.plan)
+        self.assembly = Assembling(self.planner.nothing(), self.crew)
         self.disorder = Slack(self.stream.slack.micros)
         self.log = SliceLog(self.checkpoint.directory, self.planner, self.checkpoint.check_owned) if self.checkpoint else None
         self.last = EntryId(-1)
@@ -95,11 +83,13 @@ class StreamJob:
         self.failure: BaseException | None = None
         self._span: Interval | None = None
         self._seen: tuple[SharedPlan | None, float] = None, 0.0
-        self._began = time.monotonic()
-        self._restored_rows = 0
+        self._watch = Stopwatch(self.totals)
         if self.log:
             self._recover(self.log)
-        self._restored_rows = self.totals.rows
+        if self.last == EntryId(-1):
+            self.assembly.use(self.planner.choose(self.version, self.load))
+        self.collecting = Collecting(self.stream, self.plan)
+        self._watch = Stopwatch(self.totals)
 
     @property
     def plan(self) -> SharedPlan:
@@ -115,8 +105,7 @@ class StreamJob:
             self._restore(found)
         for entry in entries:
             self.oldest = min(self.oldest, entry.pin.registry)
-            for _ in self._step(entry):
-                pass
+            self.assembly.replay(self._step(entry), counters)
             self.last = entry.id
         check_not_behind(self.checkpoint, self.last)
         unfinished = log.unfinished_timer(self.last)
@@ -125,13 +114,9 @@ class StreamJob:
         check_open(self.checkpoint, closed=counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING))
 
     def _restore(self, found: Snapshot) -> None:
-        counters = found.counters
-        lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
-        self.assembly = Assembly(found.plan, latest=int(counters["latest"]), lives=lives)
-        self.assembly.aggregations = Aggregations(**counters["aggregations"])
-        restore(self.assembly, found.holdings, int(counters["punctuation"]))
-        self.totals = Totals(**counters["totals"])
-        self.used = self.oldest = int(counters["registry"])
+        self.assembly = Assembling.restored(found, self.crew)
+        self.totals = Totals(**found.counters["totals"])
+        self.used = self.oldest = int(found.counters["registry"])
         self.last = found.id
 
     # -- one entry --------------------------------------------------------------------------------------------------------------
@@ -145,7 +130,7 @@ class StreamJob:
             try:
                 if batch != self.last.batch:
                     check_next(entry, self.last)
-                    self._finish(self._logged(entry, frame))
+                    self._finish(*self._logged(entry, frame))
             except BaseException as failure:
                 self.failure = failure
                 raise
@@ -154,34 +139,38 @@ class StreamJob:
         """Bounded input in one go: nothing is late and every window closes."""
         entry, pin = EntryId(0), self._new_pin()
         rows = Rows(frame, self.stream, pin.limit)
-        partials, facts = self.collecting(rows, self.collecting.span_of(rows), self._joining(pin))
-        self._write_dead_letters(entry, rows, facts)
-        self._finish(Entry(entry, pin, partials, facts, EntryKind.CLOSING))
+        found = self._collected(entry, rows, self.collecting.span_of(rows), pin)
+        self._finish(Entry(entry, pin, found.partials, found.facts, EntryKind.CLOSING, found.parts), found)
 
     def close(self) -> None:
         """The closing entry: the input has ended, every open window closes."""
         pin = self._new_pin()
         nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
-        closing = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, EntryKind.CLOSING)
+        closing = Entry(self.last.next_timer(), pin, nothing, NO_FACTS, EntryKind.CLOSING)
         if self.log:
             check_nothing_begun(self.log.newest_pinned(), self.last)
             self.log.append(closing)
         self._finish(closing)
 
-    def _logged(self, entry: EntryId, frame: DataFrame) -> Entry:
+    def _logged(self, entry: EntryId, frame: DataFrame) -> tuple[Entry, Collected | None]:
+        """The entry of a batch; and what was collected for it, unless the log had it."""
         pin = self._pinned(entry)
         logged = self.log.read(entry) if self.log else None
-        if logged is None:
-            plan = self.planner.named(pin.registry, pin.division)
-            if plan is not self.collecting.plan:
-                self.collecting = Collecting(self.stream, plan)
-            rows = Rows(frame, self.stream, pin.limit)
-            partials, facts = self.collecting(rows, self._span, self._joining(pin))
-            self._write_dead_letters(entry, rows, facts)
-            logged = Entry(entry, pin, partials, facts)
-            if self.log:
-                self.log.append(logged)
-        return logged
+        if logged is not None:
+            return logged, None
+        plan = self.planner.named(pin.registry, pin.division)
+        if plan is not self.collecting.plan:
+            self.collecting = Collecting(self.stream, plan)
+        found = self._collected(entry, Rows(frame, self.stream, pin.limit), self._span, pin)
+        logged = Entry(entry, pin, found.partials, found.facts, parts=found.parts)
+        if self.log:
+            self.log.append(logged)
+        return logged, found
+
+    def _collected(self, entry: EntryId, rows: Rows, span: Interval | None, pin: Pin) -> Collected:
+        found = self.collecting(rows, span, self._joining(pin), self.crew.parting(entry) if self.crew else None)
+        self._write_dead_letters(entry, rows, found.facts)
+        return found
 
     def _pinned(self, entry: EntryId) -> Pin:
         pinned = self.log.pinned(entry) if self.log else None
@@ -205,50 +194,41 @@ class StreamJob:
         """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
         return max(self.assembly.punctuation, self.clock()) + self.stream.max_ahead.micros
 
-    def _step(self, entry: Entry) -> Iterator[ResultChunk]:
+    def _step(self, entry: Entry) -> Step:
         plan = self.planner.named(entry.pin.registry, entry.pin.division)
-        if plan is not self.plan:
-            self.assembly.use(plan)
         self.used = entry.pin.registry
-        self.totals.rows += entry.facts.rows
-        self.totals.dead += entry.facts.dead
-        self.totals.entries += 1
+        self.totals.add(entry.facts)
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
-        punctuation = END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last)
-        yield from self.assembly.step(entry.partials, punctuation, entry.facts.last)
+        return Step(entry, plan, END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last))
 
-    def _finish(self, entry: Entry) -> None:
-        results = self._step(entry)
-        self._deliver(entry.id, results)
-        for _ in results:  # a sink that already holds the entry did not pull them
-            pass
+    def _finish(self, entry: Entry, collected: Collected | None = None) -> None:
+        wanted = self.log.wants_snapshot() if self.log else self.assembly.wants_snapshot()
+        taken = deliver(self.assembly, self._step(entry), self.sinks, self.stream.name, snapshot=wanted)
         self.last = entry.id
         self._span = expected_span(entry.facts, self.assembly.punctuation)
-        self._observe(entry)
+        if collected:
+            self._observe(collected)
+        parts = taken.snapshot if taken else NO_PARTS
         if self.log:
-            counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
+            stops = {name: asdict(stop) for name, stop in taken.report.stops.items()} if taken else {}
+            counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING, "stops": stops}
             self.log.done(entry.id, counters)
-            if self.log.wants_snapshot():
-                self.log.snapshot(Snapshot(entry.id, self.plan, snapshot(self.assembly), counters))
+            if wanted:
+                self.log.snapshot(Snapshot(entry.id, self.plan, self.assembly.holdings(), counters, parts))
                 self.joiner.tables.forget(pin.tables for pin in self.log.pins())
                 self.oldest = self.used
+        if wanted:
+            self.assembly.rest(parts)
         self.on_progress(self.progress())
 
-    def _observe(self, entry: Entry) -> None:
+    def _observe(self, found: Collected) -> None:
         """Look at the load again where the plan is new or batches have come to be of another kind."""
-        shards = sum(map(len, entry.partials)) / max(1, entry.facts.rows)
+        shards = (sum(map(len, found.partials)) + sum(one.shards for one in found.tallies.values())) / max(1, found.facts.rows)
         if self.plan is not self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
-            load = observed(self.plan, entry.partials, entry.facts.rows)
+            counts = {position: (tally.shards, tally.groups) for position, tally in found.tallies.items()}
+            load = observed(self.plan, found.partials, found.facts.rows, counts)
             if load:
                 self.load, self._seen = load, (self.plan, shards)
-
-    def _deliver(self, entry: EntryId, results: Iterator[ResultChunk]) -> None:
-        waiting = [sink for sink in self.sinks if not sink.holds(entry, self.stream.name)]
-        chunks: Iterable[tuple[str, pa.Table]] = ((chunk.query, chunk.table) for chunk in results if chunk.table.num_rows)
-        if len(waiting) > 1:
-            chunks = list(chunks)
-        for sink in waiting:
-            sink.write(entry, chunks, self.stream.name)
 
     def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""
@@ -258,36 +238,7 @@ class StreamJob:
     # -- counters ---------------------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, Any]:
-        return {
-            "registry": self.used,
-            "punctuation": self.assembly.punctuation,
-            "latest": self.assembly.latest,
-            "totals": asdict(self.totals),
-            "queries": {name: asdict(life) for name, life in self.assembly.lives.items()},
-            "aggregations": asdict(self.assembly.aggregations),
-        }
+        return {"registry": self.used, "totals": asdict(self.totals)} | self.assembly.counters()
 
     def progress(self) -> Progress:
-        lives = self.assembly.lives.values()
-        seconds = time.monotonic() - self._began
-        return Progress(
-            stream=self.stream.name,
-            entries=self.totals.entries,
-            rows=self.totals.rows,
-            rows_per_second=(self.totals.rows - self._restored_rows) / max(seconds, 1e-9),
-            punctuation=self.assembly.punctuation,
-            windows_closed=sum(one.windows for one in lives),
-            results=sum(one.results for one in lives),
-            late=sum(one.late for one in lives),
-            dead_lettered=self.totals.dead,
-            seconds=seconds,
-            slices=self.assembly.slices,
-            groups=self.assembly.groups,
-        )
-
-
-def expected_span(facts: BatchFacts, punctuation: int) -> Interval | None:
-    """Where the next batch's rows are likely: from the punctuation to as far past the last row as the last row is past that."""
-    if facts.last < punctuation or punctuation >= END:
-        return None
-    return Interval(punctuation, facts.last + max(facts.last - punctuation, 60_000_000))
+        return self._watch.progress(self.stream.name, self.totals, self.assembly)

@@ -1,137 +1,135 @@
-"""Parts of an entry: partials of spread groupings, written to the slice log by the executors that have them.
+"""Parting: partials of spread groupings, written to the slice log by the executors that have them.
 
-In: the DataFrame of a pass. Out: names of the parts in the log, the partials of what is assembled once, and the batch's facts.
-Convention: a part is all that one instance gets of one pass, in one file, named by the instance, the pass and an id of its own: what a
-failed or late copy of a task leaves has another name, and nobody asks for it. An instance that gets nothing has no part.
+In: the DataFrame of a pass. Out: the parts of the entry, the partials of what is assembled once, the batch's facts, and how many shards
+and groups there were. Convention: a part is all that one instance gets of one pass. The driver sees names and counts, and the partials of
+groupings that are not spread.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from muntin.columnar import Array, integers
+from muntin.columnar import integers
 from muntin.plan.family import BUCKETS
-from muntin.plan.shared import SharedPlan
-from muntin.spark import durable
 from muntin.spark.decoding import BUCKET, NO_FACTS, BatchFacts, Decoding
-from muntin.spark.encoding import decode_partials, encode_partials
+from muntin.spark.parts import Parts, part_name, write_partials
 from muntin.spark.place import Place
-from muntin.windows.shards import Partials, concatenated, grouping_layout
+from muntin.windows.groups import codes_of
+from muntin.windows.shards import Partials, grouping_layout
 
 _INSTANCE = "_muntin_instance"
 #: Rows of groupings that are assembled once.
 _NOBODY = -1
-_SCHEMA = "name string, size bigint, rows bigint, last bigint, dead bigint, rest binary"
+_SCHEMA = "name string, size bigint, rows bigint, last bigint, dead bigint, rest binary, shards array<bigint>, groups array<bigint>"
+_TYPES = (pa.string(), *(pa.int64(),) * 4, pa.binary(), *(pa.list_(pa.int64()),) * 2)
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The parts of an entry, for so many instances, and what they take in the log."""
+class Tally:
+    """How many shards and groups of a grouping went to instances."""
 
+    shards: int = 0
+    groups: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.shards + other.shards, self.groups + other.groups)
+
+
+@dataclass(frozen=True)
+class Parted:
+    """What came of a pass: its parts, the partials of what is assembled once, and tallies of the rest, by positions in the plan."""
+
+    parts: Parts
+    once: Mapping[int, Partials]
+    facts: BatchFacts
+    tallies: Mapping[int, Tally] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parting:
+    """Where the parts of an entry go, and for how many instances they are."""
+
+    place: Place
     instances: int
-    names: tuple[str, ...] = ()
-    size: int = 0
 
-    def of(self, instance: int) -> list[str]:
-        return [name for name in self.names if instance_in(name) == instance]
+    def __call__(self, frame: DataFrame, decoding: Decoding, positions: Sequence[int], number: int) -> Parted:
+        """Part pass `number`. `positions` are those of its groupings in the plan."""
+        bucket = F.col(BUCKET).cast("bigint")
+        instance = F.coalesce(F.floor(bucket * F.lit(self.instances) / F.lit(BUCKETS)).cast("int"), F.lit(_NOBODY))
+        # By the number itself, not by its hash, which would give one task two instances and another none.
+        divided = frame.withColumn(_INSTANCE, instance).repartitionById(self.instances, F.greatest(F.col(_INSTANCE), F.lit(0)))
+        told = divided.mapInArrow(packing(decoding, tuple(positions), number, self.place), _SCHEMA).toArrow()
+        facts = sum(
+            (BatchFacts(*one) for one in zip(*(told[name].to_pylist() for name in ("rows", "last", "dead")), strict=True)), NO_FACTS
+        )
+        parts = Parts(self.instances, tuple(name for name in told["name"].to_pylist() if name), sum(told["size"].to_pylist()))
+        rest = [pa.ipc.open_stream(blob).read_all() for blob in told["rest"].to_pylist() if blob]
+        return Parted(parts, collected(decoding, positions, rest), facts, tallied(decoding, positions, told))
 
 
-def part_name(instance: int, number: int) -> str:
-    return f"{instance:05d}-{number:03d}-{uuid.uuid4().hex}"
-
-
-def instance_in(name: str) -> int:
-    return int(name.partition("-")[0])
-
-
-def instance_of(bucket: Array, instances: int) -> Array:
-    """Which instance has a bucket: each has a range of them."""
-    found: Array = bucket.astype(np.int64) * instances // BUCKETS
+def collected(decoding: Decoding, positions: Sequence[int], rest: Sequence[pa.Table]) -> dict[int, Partials]:
+    """The partials of all groupings of a pass, without the rows of those that are spread."""
+    sets = decoding.sets(pa.concat_tables(rest)) if rest else []
+    found = {}
+    for number, (grouping, position) in enumerate(zip(decoding.groupings, positions, strict=True)):
+        here = bool(sets) and not grouping.family.spread
+        found[position] = decoding.partials(sets[number], number) if here else grouping_layout(grouping).empty()
     return found
 
 
-def parted(
-    frame: DataFrame, decoding: Decoding, number: int, place: Place, instances: int
-) -> tuple[Parts, dict[int, Partials], BatchFacts]:
-    """Write the parts of pass `number` to a place; the partials of groupings that are not spread come back, by their position in the pass."""
-    bucket = F.col(BUCKET).cast("bigint")
-    instance = F.coalesce(F.floor(bucket * F.lit(instances) / F.lit(BUCKETS)).cast("int"), F.lit(_NOBODY))
-    divided = frame.withColumn(_INSTANCE, instance).repartition(instances, _INSTANCE)
-    told = divided.mapInArrow(packing(decoding, number, place), _SCHEMA).toArrow()
-    names = [name for name in told["name"].to_pylist() if name]
-    facts = sum((BatchFacts(*one) for one in zip(*(told[name].to_pylist() for name in ("rows", "last", "dead")), strict=True)), NO_FACTS)
-    rest = [pa.ipc.open_stream(blob).read_all() for blob in told["rest"].to_pylist() if blob]
-    once = collected(decoding, rest, frame)
-    return Parts(instances, tuple(names), sum(told["size"].to_pylist())), once, facts
+def tallied(decoding: Decoding, positions: Sequence[int], told: pa.Table) -> dict[int, Tally]:
+    """Instances have no group in common: their numbers add up."""
+    spread = [position for grouping, position in zip(decoding.groupings, positions, strict=True) if grouping.family.spread]
+    found = dict.fromkeys(spread, Tally())
+    for shards, groups in zip(told["shards"].to_pylist(), told["groups"].to_pylist(), strict=True):
+        for position, *counts in zip(spread, shards, groups, strict=False):
+            found[position] += Tally(*counts)
+    return found
 
 
-def collected(decoding: Decoding, rest: Sequence[pa.Table], frame: DataFrame) -> dict[int, Partials]:
-    wanted = [number for number, grouping in enumerate(decoding.groupings) if not grouping.family.spread]
-    if not rest:
-        return {number: grouping_layout(decoding.groupings[number]).empty() for number in wanted}
-    sets = decoding.sets(pa.concat_tables(rest))
-    return {number: decoding.partials(sets[number], number) for number in wanted}
-
-
-def packing(decoding: Decoding, number: int, place: Place) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def packing(
+    decoding: Decoding, positions: tuple[int, ...], number: int, place: Place
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What an executor does with its shards of a pass."""
+    spread = [at for at, grouping in enumerate(decoding.groupings) if grouping.family.spread]
 
     def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         found = list(batches)
         if not found:
             return
         table = pa.Table.from_batches(found)
-        facts = decoding.facts(decoding.sets(table)[0])
         owner = integers(table[_INSTANCE], null=_NOBODY)
         rest = table.filter(pa.array(owner == _NOBODY)).drop_columns(_INSTANCE)
-        yield packed("", 0, facts, stream_of(rest) if rest.num_rows else b"")
+        yield row("", 0, decoding.facts(decoding.sets(table)[0]), stream_of(rest) if rest.num_rows else b"", [], [])
         for instance in sorted(set(owner.tolist()) - {_NOBODY}):
             name = part_name(instance, number)
             sets = decoding.sets(table.filter(pa.array(owner == instance)))
-            spread = [at for at, grouping in enumerate(decoding.groupings) if grouping.family.spread]
-            blobs = [encode_partials(decoding.partials(sets[at], at), grouping_layout(decoding.groupings[at])) for at in spread]
-            yield packed(name, durable.write(place / name, {"sets": spread}, blobs), NO_FACTS, b"")
+            partials = {at: decoding.partials(sets[at], at) for at in spread}
+            size = write_partials(place / name, {positions[at]: (decoding.groupings[at], some) for at, some in partials.items()})
+            counted = [groups_in(some, first=int(decoding.groupings[at].by_cell)) for at, some in partials.items()]
+            yield row(name, size, NO_FACTS, b"", [len(some) for some in partials.values()], counted)
 
     return pack
 
 
-def packed(name: str, size: int, facts: BatchFacts, rest: bytes) -> pa.RecordBatch:
-    types = (pa.string(), pa.int64(), pa.int64(), pa.int64(), pa.int64(), pa.binary())
-    values = (name, size, facts.rows, facts.last, facts.dead, rest)
+def groups_in(partials: Partials, *, first: int) -> int:
+    return int(codes_of(partials.keys[first:]).max()) + 1 if len(partials) else 0
+
+
+def row(name: str, size: int, facts: BatchFacts, rest: bytes, shards: list[int], groups: list[int]) -> pa.RecordBatch:
+    values = (name, size, facts.rows, facts.last, facts.dead, rest, shards, groups)
     names = [one.split()[0] for one in _SCHEMA.split(", ")]
-    return pa.record_batch([pa.array([value], type=type) for value, type in zip(values, types, strict=True)], names=names)
+    return pa.record_batch([pa.array([value], type=type) for value, type in zip(values, _TYPES, strict=True)], names=names)
 
 
 def stream_of(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def read_parts(place: Place, parts: Parts, plan: SharedPlan, numbers: Sequence[Sequence[int]], instance: int, instances: int) -> list[Partials]:
-    """What an instance gets of an entry, grouping by grouping. `numbers` are the groupings of each pass, as positions in the plan.
-
-    Parts that were made for another number of instances are read by all, who take of them what is theirs.
-    """
-    same = parts.instances == instances
-    found: list[list[Partials]] = [[grouping_layout(one).empty()] for one in plan.groupings]
-    for name in parts.of(instance) if same else parts.names:
-        header, blobs = durable.read(place / name)
-        passed = numbers[int(name.split("-")[1])]
-        for at, blob in zip(header["sets"], blobs, strict=True):
-            grouping = passed[at]
-            partials = decode_partials(pa.py_buffer(blob), grouping_layout(plan.groupings[grouping]))
-            found[grouping].append(partials if same else own_rows(partials, instance, instances))
-    return [concatenated([one for one in some if len(one)] or some[:1]) for some in found]
-
-
-def own_rows(partials: Partials, instance: int, instances: int) -> Partials:
-    return partials.rows(np.nonzero(instance_of(integers(partials.keys[-1], null=0), instances) == instance)[0])
+    found: bytes = sink.getvalue().to_pybytes()
+    return found

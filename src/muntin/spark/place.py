@@ -93,6 +93,14 @@ class Place:
         return self._store.path(self.path) if isinstance(self._store, LocalStore) else None
 
     @property
+    def everywhere(self) -> Place:
+        """The same place under a name that holds in another process too, whatever its working directory."""
+        if not isinstance(self._store, LocalStore):
+            return self
+        root = self._store.root.absolute()
+        return Place(Root(LocalStore(root), str(root), self.root.spark), self.path)
+
+    @property
     def spark_uri(self) -> str:
         """The place as Hadoop's file systems name it, for what Spark itself reads and writes."""
         if not self.root.spark:
@@ -137,6 +145,11 @@ class Place:
         """Finished files of this machine's disk become files of this directory's store, side by side."""
         with self._complaints():
             self._store.put([(source, target.path) for source, target in files])
+
+    def move(self, files: Sequence[tuple[Place, Place]]) -> None:
+        """Files of this directory's store get other names in it, side by side; what had those names before is replaced."""
+        with self._complaints():
+            self._store.move([(source.path, target.path) for source, target in files])
 
     def remove_tree(self) -> None:
         with self._complaints():

@@ -50,6 +50,16 @@ class SharedStore(Store):
 
         side_by_side(lambda pair: upload(*pair), files)
 
+    def move(self, files: Sequence[tuple[str, str]]) -> None:
+        """On an object store by copies that the store makes itself."""
+
+        def rename(source: str, target: str) -> None:
+            if self.renames:
+                self.filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+            self.filesystem.move(source, target)
+
+        side_by_side(lambda pair: rename(*map(self.path, pair)), files)
+
     def listed(self, path: str) -> tuple[list[str], list[str]]:
         infos = self.filesystem.get_file_info(fs.FileSelector(self.path(path), allow_not_found=True))
         names = {kind: [info.base_name for info in infos if info.type == kind] for kind in (fs.FileType.File, fs.FileType.Directory)}

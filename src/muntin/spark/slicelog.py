@@ -11,13 +11,13 @@ and reading is proportional to the state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from muntin.errors import CheckpointError
 from muntin.plan.planner import Planner
 from muntin.spark import durable
-from muntin.spark.entries import Entry, Pin, Snapshot, entry_from, entry_parts, pin_from, snapshot_from, snapshot_parts
+from muntin.spark.entries import Entry, Pin, Snapshot, entry_form, entry_from, pin_from, snapshot_form, snapshot_from, stops_from
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 
@@ -50,7 +50,7 @@ class SliceLog:
         return self._entry(entry) if path.exists() else None
 
     def append(self, entry: Entry) -> None:
-        self._grown += self._write(self._log / str(entry.id), *entry_parts(entry, self.planner))
+        self._grown += self._write(self._log / str(entry.id), *entry_form(entry, self.planner)) + entry.parts.size
         self._entries += 1
 
     def done(self, entry: EntryId, counters: dict[str, Any]) -> None:
@@ -61,7 +61,7 @@ class SliceLog:
 
     def snapshot(self, snapshot: Snapshot) -> None:
         """Write the state, then forget the entries it stands for."""
-        self._snapshot_size = self._write(self._snapshots / str(snapshot.id), *snapshot_parts(snapshot))
+        self._snapshot_size = self._write(self._snapshots / str(snapshot.id), *snapshot_form(snapshot)) + snapshot.parts.size
         self._grown = self._entries = 0
         self._forget(snapshot.id)
 
@@ -76,7 +76,7 @@ class SliceLog:
         counters = durable.read(self._done / str(finished[-1]))[0] if finished else (snapshot.counters if snapshot else {})
         self._entries = len(finished)
         self._grown = sum((self._log / str(entry)).size() or 0 for entry in finished)
-        return snapshot, map(self._entry, finished), counters
+        return snapshot, map(self._finished, finished), counters
 
     def unfinished_timer(self, last: EntryId) -> Entry | None:
         """A timer entry that was logged after `last` and not finished: nothing else will bring it again."""
@@ -96,6 +96,12 @@ class SliceLog:
         """Every pin that is still needed."""
         return [pin for name in self._names(self._pins) if (pin := self.pinned(name))]
 
+    def _finished(self, entry: EntryId) -> Entry:
+        """An entry with what came of it."""
+        found = self._entry(entry)
+        self._grown += found.parts.size
+        return replace(found, stops=stops_from(durable.read(self._done / str(entry))[0])) if found.parts.names else found
+
     def _entry(self, entry: EntryId) -> Entry:
         return entry_from(entry, *durable.read(self._log / str(entry)), self.planner)
 
@@ -104,8 +110,9 @@ class SliceLog:
         if not names:
             return None
         path = self._snapshots / str(names[-1])
-        self._snapshot_size = path.size() or 0
-        return snapshot_from(names[-1], *durable.read(path), self.planner)
+        snapshot = snapshot_from(names[-1], *durable.read(path), self.planner)
+        self._snapshot_size = (path.size() or 0) + snapshot.parts.size
+        return snapshot
 
     def _check_contiguous(self, snapshot: Snapshot | None, finished: list[EntryId], logged: list[EntryId]) -> None:
         expected = snapshot.id if snapshot else EntryId(-1)

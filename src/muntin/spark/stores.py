@@ -37,6 +37,10 @@ class Store(ABC):
         """Finished files of this machine's disk become files of the store, each as by `write`. The former may be gone after that."""
 
     @abstractmethod
+    def move(self, files: Sequence[tuple[str, str]]) -> None:
+        """Give files other names, durably; each is at one of the two names at any time, and what had the name before is gone."""
+
+    @abstractmethod
     def listed(self, path: str) -> tuple[list[str], list[str]]:
         """The names of the files and of the directories in a directory; none, if it is not there."""
 
@@ -89,6 +93,9 @@ class LocalStore(Store):
         for source, target in targets:
             source.replace(target)
         flush(folders)
+
+    def move(self, files: Sequence[tuple[str, str]]) -> None:
+        self.put([(self.path(source), target) for source, target in files])
 
     def listed(self, path: str) -> tuple[list[str], list[str]]:
         files: list[str] = []

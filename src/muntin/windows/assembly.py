@@ -206,6 +206,10 @@ class Assembly:
     def groups(self) -> int:
         return sum(len(home.groups) for home in self.households.values())
 
+    def groups_of(self) -> dict[str, int]:
+        """For each query, how many groups its family has in hand."""
+        return {plan.query.name: len(home.groups) for home in self.households.values() for plan in home.plans}
+
     @property
     def cells(self) -> int:
         """Slices × strands in hand."""

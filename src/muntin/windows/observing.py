@@ -6,7 +6,7 @@ there are on each of them, and on those that each of its queries touches, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -25,20 +25,26 @@ from muntin.windows.shards import Partials
 FEW_ROWS = 1_000
 
 
-def observed(plan: SharedPlan, partials: Sequence[Partials], rows: int) -> Load | None:
-    """The load of a batch; None if there is too little of it."""
+def observed(
+    plan: SharedPlan, partials: Sequence[Partials], rows: int, elsewhere: Mapping[int, tuple[int, int]] | None = None
+) -> Load | None:
+    """The load of a batch; None if there is too little of it. Of groupings that are `elsewhere`, shards and groups were counted there."""
     if rows < FEW_ROWS:
         return None
     groups: dict[Family, int] = {}
     cells: dict[Axes, int] = {}
     shards: dict[tuple[Family, Axes], int] = {}
     slices = 1
-    for grouping, arrived in zip(plan.groupings, partials, strict=True):
+    for at, (grouping, arrived) in enumerate(zip(plan.groupings, partials, strict=True)):
         slices = max(slices, len(distinct(arrived.at)))
         axes = frozenset(axis.expression for axis in grouping.axes)
-        shards[grouping.family, axes] = len(arrived)
+        family = grouping.family.in_one
+        if at in (elsewhere or {}):
+            shards[family, axes], groups[family] = (elsewhere or {})[at]
+            continue
+        shards[family, axes] = len(arrived)
         if grouping.keys and len(arrived):
-            groups[grouping.family] = int(codes_of(arrived.keys[1 if grouping.by_cell else 0 :]).max()) + 1
+            groups[family] = int(codes_of(arrived.keys[1 if grouping.by_cell else 0 :]).max()) + 1
         cells.update(cells_of(grouping, arrived))
     return Load(rows, slices, groups, cells, shards)
 

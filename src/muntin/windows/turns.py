@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muntin.plan.shared import SharedPlan
-from muntin.windows.assembly import Assembly, Stop
+from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
+from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials
 
 
@@ -34,20 +35,26 @@ class Count:
     windows: int = 0
     results: int = 0
     late: int = 0
+    dropped: int = 0
 
-    def __add__(self, other: Count) -> Count:
-        return Count(self.windows + other.windows, self.results + other.results, self.late + other.late)
+    @classmethod
+    def of(cls, life: QueryLife) -> Count:
+        return cls(life.windows, life.results, life.late, life.dropped)
+
+    def since(self, was: Count) -> Count:
+        return Count(self.windows - was.windows, self.results - was.results, self.late - was.late, self.dropped - was.dropped)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What came of a turn: counts per query, queries that went wrong, combines, and what is held now."""
+    """What came of a turn: counts per query, queries that went wrong, combines, and what is held now: slices, and groups per query."""
 
     counts: Mapping[str, Count]
     stops: Mapping[str, Stop]
     final: int
     slices: int
     groups: int
+    groups_of: Mapping[str, int]
 
 
 class Taking:
@@ -57,7 +64,7 @@ class Taking:
         self.assembly, self.turn, self.partials = assembly, turn, partials
         if turn.plan is not assembly.plan:
             assembly.use(turn.plan)
-        self._before = {name: Count(life.windows, life.results, life.late) for name, life in assembly.lives.items()}
+        self._before = {name: Count.of(life) for name, life in assembly.lives.items()}
         self._combined = assembly.aggregations.final
 
     def results(self) -> Iterator[ResultChunk]:
@@ -66,24 +73,29 @@ class Taking:
 
     def report(self) -> Report:
         assembly = self.assembly
-        counts = {}
-        for name, life in assembly.lives.items():
-            was = self._before.get(name, Count())
-            now = Count(life.windows - was.windows, life.results - was.results, life.late - was.late)
-            if now != Count():
-                counts[name] = now
-        return Report(counts, dict(assembly.stops), assembly.aggregations.final - self._combined, assembly.slices, assembly.groups)
+        nothing = Count()
+        changes = {name: Count.of(life).since(self._before.get(name, nothing)) for name, life in assembly.lives.items()}
+        return Report(
+            {name: count for name, count in changes.items() if count != nothing},
+            dict(assembly.stops),
+            assembly.aggregations.final - self._combined,
+            assembly.slices,
+            assembly.groups,
+            assembly.groups_of(),
+        )
 
 
 def together(reports: Sequence[Report]) -> Report:
-    """Of all instances. A query's windows are counted once: every instance closes the same ones, as far as it has groups in them."""
+    """Of all instances. Windows are counted by the instance that closed most of a query: they have them in common, not their groups."""
     counts: dict[str, Count] = {}
     stops: dict[str, Stop] = {}
     for report in reports:
         for name, one in report.counts.items():
             known = counts.get(name, Count())
-            counts[name] = Count(max(known.windows, one.windows), known.results + one.results, known.late + one.late)
+            late, dropped = known.late + one.late, known.dropped + one.dropped
+            counts[name] = Count(max(known.windows, one.windows), known.results + one.results, late, dropped)
         for name, stop in report.stops.items():
             stops[name] = min(stops.get(name, stop), stop)
-    held = [sum(getattr(report, name) for report in reports) for name in ("final", "slices", "groups")]
-    return Report(counts, stops, *held)
+    groups_of = {name: sum(report.groups_of.get(name, 0) for report in reports) for report in reports for name in report.groups_of}
+    final, slices, groups = (sum(getattr(report, name) for report in reports) for name in ("final", "slices", "groups"))
+    return Report(counts, stops, final, slices, groups, groups_of)

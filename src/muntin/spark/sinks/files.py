@@ -1,11 +1,12 @@
 """Results as files in one directory, exactly once: a crash anywhere and a replay leave the files an undisturbed run leaves.
 
 In: result tables. Out, by `Layout`: `DIR/<query>.<ext>`, one file per query of a run that reads all there is; or
-`DIR/<query>/<entry>.<ext>`, one part per entry that has rows. A timer's part is named `<batch>_<timer>`: so the parts sort by name.
+`DIR/<query>/<entry>.<ext>`, one part per entry that has rows, or `<entry>-<instance>.<ext>`, one per instance that has some.
+A timer's entry is named `<batch>_<timer>`: so the parts sort by name.
 Convention: files are written aside and appear whole; then a marker `_entries/<stream>/<entry>` says that the entry is whole. An entry
 without its marker is written again under the same names. Aside is `_aside/` on the local disk, and a temporary directory of this machine
-for a directory on a shared store. `_muntin.json` says whose directory it is, and in the layout `WHOLE`
-that all of its files are of one run.
+for a directory on a shared store; `_hidden/` has what executors write, until the driver renames it. `_muntin.json` says whose directory it
+is, and in the layout `WHOLE` that all of its files are of one run.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ import pyarrow as pa
 
 from muntin.errors import SinkError, StoreError
 from muntin.query.model import Query
-from muntin.spark.claims import OWNERS
 from muntin.spark.locks import Occupied
 from muntin.spark.ownership import Ownership, own
 from muntin.spark.place import Place
 from muntin.spark.sinks.aside import Aside
-from muntin.spark.sinks.base import EntryId, Results, Sink
+from muntin.spark.sinks.base import EntryId, Results
+from muntin.spark.sinks.names import ASIDE, ENTRIES, HIDDEN, OWNER, check_names
+from muntin.spark.sinks.spread import FileWriter, SpreadSink, Written, entry_in
 from muntin.spark.sinks.writers import Format
 from muntin.windows.results import result_schema
 
@@ -34,8 +36,6 @@ FORMAT_VERSION = 1
 
 #: A replay asks only for entries after the newest marker or for that one. The other few are for people who look.
 KEPT_MARKERS = 4
-
-_OWNER, _ENTRIES, _ASIDE = "_muntin.json", "_entries", "_aside"
 
 
 class Layout(Enum):
@@ -45,7 +45,7 @@ class Layout(Enum):
     PARTS = "parts"  # one file per query and entry, published entry by entry
 
 
-class FileSink(Sink):
+class FileSink(SpreadSink):
     """Results as files. A second job that writes to the same directory is refused while the first one runs."""
 
     promise = "Exactly once: each entry's files appear whole, under names of their own, and a replay writes the same files again."
@@ -57,6 +57,8 @@ class FileSink(Sink):
         self._run = ""
         self._schemas: dict[str, pa.Schema] = {}
         self._last: dict[str, EntryId] = {}
+        self._streams: dict[str, str] = {}
+        self._resumed: set[str] = set()
         self._whole: Aside | None = None
         self._ownership: Ownership | None = None
         self._scratch: Path | None = None
@@ -64,13 +66,16 @@ class FileSink(Sink):
     def open(self, run: str, queries: Sequence[Query]) -> None:
         self._run = run
         self._schemas = {query.name: result_schema(query) for query in queries}
+        self._streams = {query.name: query.stream.lower() for query in queries}
         check_names(self._schemas)
         self._take_directory()
         try:
             self._check_owner()
             if self.layout is Layout.WHOLE:
                 self._whole = Aside(self._scratch_folder("results"), self.format)
-            elif not (self.directory / _OWNER).exists():
+            elif (self.directory / OWNER).exists():
+                self._resumed = {"", *(query.stream.lower() for query in queries)}
+            else:
                 self._sign()
         except BaseException:
             self._let_go()
@@ -79,6 +84,7 @@ class FileSink(Sink):
     def admit(self, query: Query) -> None:
         check_names([query.name])
         self._schemas[query.name] = result_schema(query)
+        self._streams[query.name] = query.stream.lower()
 
     def holds(self, entry: EntryId, stream: str = "") -> bool:
         """Entries come in order: an entry up to the newest marker was written. A `WHOLE` run is not replayed and holds nothing."""
@@ -88,24 +94,37 @@ class FileSink(Sink):
             self._last[stream] = max(self._marked(stream), default=EntryId(-1))
         return entry <= self._last[stream]
 
+    def writer(self, stream: str) -> FileWriter | None:
+        """Parts are written by executors; a file that holds a whole run is put in order by the driver."""
+        return FileWriter(self._hidden(stream).everywhere, self.format) if self.layout is Layout.PARTS else None
+
     def write(self, entry: EntryId, results: Results, stream: str = "") -> None:
+        self.commit(entry, results, (), stream)
+
+    def commit(self, entry: EntryId, results: Results, written: Sequence[Written], stream: str = "") -> None:
         aside = self._whole or Aside(self._scratch_folder(stream or "results"), self.format)
         for query, table in results:
             check_names([query])
             if table.num_rows:
                 aside.write(query, table)
         if self.layout is Layout.PARTS:
-            name = f"{str(entry).replace('.', '_')}.{self.format.value}"
+            for query in {one.query for one in written}:
+                check_names([query])
             self._check_owned()
-            aside.publish({query: self.directory / query / name for query in aside.queries}, self.directory)
+            self._remove_leftovers(entry, stream)
+            aside.publish({query: self._part(query, entry) for query in aside.queries}, self.directory)
+            hidden = self._hidden(stream)
+            self.directory.move([(hidden / one.name, self._part(one.query, entry, one.instance)) for one in written])
             self._mark(entry, stream)
+            if written:
+                self._sweep(entry, hidden)
 
     def close(self) -> None:
         if self._whole is not None:
             for query, schema in self._schemas.items():
                 self._whole.begin(query, schema)
             self._check_owned()
-            (self.directory / _OWNER).remove()
+            (self.directory / OWNER).remove()
             places = {query: self.directory / f"{query}.{self.format.value}" for query in self._whole.queries}
             self._whole.publish(places, self.directory)
             self._sign()
@@ -118,6 +137,33 @@ class FileSink(Sink):
             self._scratch = None
         self._let_go()
 
+    def _part(self, query: str, entry: EntryId, instance: int | None = None) -> Place:
+        by = "" if instance is None else f"-{instance:05d}"
+        return self.directory / query / f"{str(entry).replace('.', '_')}{by}.{self.format.value}"
+
+    def _hidden(self, stream: str) -> Place:
+        hidden = self.directory / HIDDEN
+        return hidden / stream if stream else hidden
+
+    def _remove_leftovers(self, entry: EntryId, stream: str) -> None:
+        """What a run that was interrupted left of the entry it was at: this one may have other instances, and other names."""
+        if stream.lower() not in self._resumed:
+            return
+        self._resumed.discard(stream.lower())
+        named = str(entry).replace(".", "_")
+        others = {name for name, of in self._streams.items() if of != stream.lower()}
+        for query in self.directory.folders():
+            for name in (self.directory / query).files() if not query.startswith("_") and query not in others else ():
+                if name.partition(".")[0].partition("-")[0] == named:
+                    (self.directory / query / name).remove()
+
+    @staticmethod
+    def _sweep(entry: EntryId, hidden: Place) -> None:
+        """What copies of tasks wrote that do not count."""
+        for name in hidden.files():
+            if entry_in(name) <= entry:
+                (hidden / name).remove()
+
     def _mark(self, entry: EntryId, stream: str) -> None:
         self._check_owned()
         (self._markers(stream) / str(entry)).write()
@@ -126,7 +172,7 @@ class FileSink(Sink):
             (self._markers(stream) / str(old)).remove()
 
     def _markers(self, stream: str) -> Place:
-        entries = self.directory / _ENTRIES
+        entries = self.directory / ENTRIES
         return entries / stream if stream else entries
 
     def _marked(self, stream: str) -> list[EntryId]:
@@ -135,7 +181,7 @@ class FileSink(Sink):
     def _scratch_folder(self, name: str) -> Path:
         """Where files grow: beside their places if those are on this machine's disk, so that they can be renamed."""
         if self._scratch is None:
-            local = (self.directory / _ASIDE).local
+            local = (self.directory / ASIDE).local
             self._scratch = local if local is not None else Path(tempfile.mkdtemp(prefix="muntin-results-"))
         folder = (Place.of(self._scratch) / name).local
         assert folder is not None
@@ -145,11 +191,11 @@ class FileSink(Sink):
         return {"format": FORMAT_VERSION, "run": self._run, "layout": self.layout.value, "files": self.format.value}
 
     def _sign(self) -> None:
-        (self.directory / _OWNER).write((json.dumps(self._identity()) + "\n").encode())
+        (self.directory / OWNER).write((json.dumps(self._identity()) + "\n").encode())
 
     def _check_owner(self) -> None:
         """A run in parts goes on with its own directory only; a whole run replaces what a whole run left."""
-        owner = self.directory / _OWNER
+        owner = self.directory / OWNER
         if not owner.exists():
             self._check_nothing_in_the_way()
             return
@@ -161,7 +207,7 @@ class FileSink(Sink):
             raise self._refusal("an output directory belongs to one run", "; ".join(differences))
 
     def _owner_in(self, place: Place) -> dict[str, object]:
-        law = f"{_OWNER} says whose an output directory is"
+        law = f"{OWNER} says whose an output directory is"
         try:
             found = json.loads(bytes(place.read()).decode())
         except (FileNotFoundError, ValueError) as error:
@@ -197,14 +243,3 @@ class FileSink(Sink):
 
     def _refusal(self, law: str, values: str) -> SinkError:
         return SinkError(law, values=f"{self.directory}: {values}", way_out="choose an empty output directory, or remove this one")
-
-
-def check_names(queries: Sequence[str] | dict[str, pa.Schema]) -> None:
-    """Queries have checked names. Still: no name may lead out of the directory, hide a file of ours, or be another's on some disks."""
-    by_case: dict[str, str] = {}
-    for query in queries:
-        if not query or query.startswith(".") or set(query) & set("/\\:\0") or query in (_OWNER, _ENTRIES, _ASIDE, OWNERS):
-            raise SinkError("a query's name can name a file", values=repr(query), way_out="use letters, digits and underscores")
-        other = by_case.setdefault(query.casefold(), query)
-        if other != query:
-            raise SinkError("names of queries differ in more than case", values=f"{other}, {query}", way_out="rename one of them")

@@ -1,0 +1,211 @@
+"""Assembling: the windows of one stream, wherever they are assembled.
+
+In: entries of the slice log, each with its plan and its punctuation. Out: results, and what a snapshot or a mark in the log needs.
+Convention: queries that are not spread are in one `Assembly` in the driver, the others are with the crew; whoever uses this does not know
+which. Queries move when a plan has them elsewhere: what is held for them goes along, between two entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from muntin.plan.shared import SharedPlan
+from muntin.spark.crew import Asked, Crew, Taken
+from muntin.spark.entries import Entry, Snapshot
+from muntin.spark.instances import Basis, Told
+from muntin.spark.moving import brought_in, moved, taken_out
+from muntin.spark.parts import NO_PARTS, Parts
+from muntin.spark.sinks.base import EntryId
+from muntin.timeline import BEGINNING
+from muntin.windows.assembly import Aggregations, Assembly
+from muntin.windows.life import QueryLife, Stop
+from muntin.windows.snapshots import Holding, restore, snapshot
+from muntin.windows.turns import Report, Turn
+
+NO_REPORT = Report({}, {}, 0, 0, 0, {})
+
+
+@dataclass(frozen=True)
+class Step:
+    """An entry about to be taken, under its plan."""
+
+    entry: Entry
+    plan: SharedPlan
+    punctuation: int
+
+    def told(self, stops: Mapping[str, Stop]) -> Told:
+        turn = Turn(self.plan.part(spread=True), self.punctuation, self.entry.facts.last, stops)
+        return Told(self.entry.id, turn, self.entry.parts)
+
+
+class Assembling:
+    """`once` is the driver's assembly; `lives` are those of all queries."""
+
+    def __init__(self, nothing: SharedPlan, crew: Crew | None = None) -> None:
+        """Begin with a plan that has no queries."""
+        self.plan, self.crew = nothing, crew
+        self.once = Assembly(nothing)
+        self._spread: dict[str, QueryLife] = {}
+        self._report = NO_REPORT
+        self._last = EntryId(-1)
+
+    @classmethod
+    def restored(cls, found: Snapshot, crew: Crew | None) -> Assembling:
+        """The state of a snapshot."""
+        made, counters = cls(replace(found.plan, groupings=(), queries=()), crew), found.counters
+        lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
+        made.plan, made._last = found.plan, found.id
+        made._spread = {name: lives.pop(name) for name in _spread_in(found.plan)}
+        made.once = Assembly(found.plan.part(spread=False), latest=int(counters["latest"]), lives=lives)
+        made.once.aggregations = Aggregations(**counters["aggregations"])
+        restore(made.once, found.holdings, int(counters["punctuation"]))
+        if made._spread:
+            made._begin(found.plan, found.parts)
+            made._crew.lineage = counters["lineage"]
+            made._crew.forget(found.id)
+        return made
+
+    @property
+    def _crew(self) -> Crew:
+        assert self.crew is not None, "spread queries have a crew"
+        return self.crew
+
+    def _begin(self, plan: SharedPlan, parts: Parts = NO_PARTS) -> None:
+        """The crew goes on from here, with what is in the parts."""
+        self._crew.rest_on(Basis(self._last, plan.part(spread=True), self.latest, self.punctuation, dict(self._spread), parts))
+
+    # -- queries come, go and move ----------------------------------------------------------------------------------------------
+
+    def use(self, plan: SharedPlan) -> None:
+        """Go on with another plan."""
+        if plan is self.plan:
+            return
+        self._move(moved(self.plan, plan))
+        if _spread_in(plan) and not self._spread:
+            self._begin(self.plan)
+            self._crew.lineage = str(self._last.next_batch())
+        self.once.use(plan.part(spread=False))
+        same = {one.query.name for one in self.plan.queries if one.query in {other.query for other in plan.queries}}
+        since = BEGINNING if self.latest == BEGINNING else self.latest + 1
+        self._spread = {
+            name: self._spread[name] if name in same and name in self._spread else QueryLife(since) for name in _spread_in(plan)
+        }
+        self.plan = plan
+
+    def _move(self, plan: SharedPlan) -> None:
+        """Let some of the queries go on elsewhere. The crew begins anew with what it holds and what it is given."""
+        before, after = _spread_in(self.plan), _spread_in(plan)
+        if before == after:
+            return
+        crew = self._crew
+        parts = crew.held() if before else Parts(crew.instances)
+        coming = taken_out(crew.snapshots, parts, self.plan, before - after)
+        going = [one for one in snapshot(self.once) if one.predicates[0] in after]
+        lives = self.lives
+        parts += brought_in(crew, going, self.once.plan, plan)
+        self.once.lives.update((name, lives[name]) for name in before - after)
+        self.once.use(plan.part(spread=False))
+        restore(self.once, coming, self.punctuation)
+        self._spread = {name: lives[name] for name in after}
+        self.plan = plan
+        self._begin(plan, parts)
+        crew.lineage = str(self._last.next_batch())
+
+    # -- entries ----------------------------------------------------------------------------------------------------------------
+
+    def take(self, step: Step, asked: Asked) -> Taken | None:
+        """What the crew does with an entry, if queries are spread. `results` is the other part of it."""
+        self.use(step.plan)
+        self._last = step.entry.id
+        if not self._spread:
+            return None
+        taken = self._crew.take(step.told({}), asked)
+        self._record(taken.report)
+        return taken
+
+    def replay(self, step: Step, counters: Mapping[str, Any]) -> None:
+        """Go over an entry that is done: the crew is told of it. `counters` are those after the last one that is done."""
+        self.use(step.plan)
+        self._last = step.entry.id
+        for _ in self.results(step):
+            pass
+        if self._spread:
+            self._crew.tell(step.told(step.entry.stops))
+            known = counters["queries"]
+            self._spread = {name: QueryLife(**known[name]) if name in known else life for name, life in self._spread.items()}
+
+    def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
+        """What the driver assembles of an entry; exhaust it."""
+        chunks = self.once.step(step.entry.partials, step.punctuation, step.entry.facts.last)
+        return ((chunk.query, chunk.table) for chunk in chunks if chunk.table.num_rows)
+
+    def _record(self, report: Report) -> None:
+        self._report = report
+        self.once.aggregations.final += report.final
+        for name, count in report.counts.items():
+            life = self._spread[name]
+            life.windows, life.results = life.windows + count.windows, life.results + count.results
+            life.late, life.dropped = life.late + count.late, life.dropped + count.dropped
+        for name, stop in report.stops.items():
+            self._spread[name].stopped = str(stop.error)
+
+    # -- what there is ----------------------------------------------------------------------------------------------------------
+
+    def rest(self, parts: Parts) -> None:
+        """A snapshot was written: the crew begins with it from now on."""
+        if self._spread:
+            self._crew.rest(parts, self._spread, latest=self.latest, punctuation=self.punctuation)
+
+    def wants_snapshot(self) -> bool:
+        """Where there is no slice log."""
+        return bool(self._spread) and self._crew.wants_snapshot()
+
+    def holdings(self) -> list[Holding]:
+        return snapshot(self.once)
+
+    def counters(self) -> dict[str, Any]:
+        return {
+            "punctuation": self.punctuation,
+            "latest": self.latest,
+            "queries": {name: asdict(life) for name, life in self.lives.items()},
+            "aggregations": asdict(self.aggregations),
+            "groups": self.once.groups_of() | dict(self._report.groups_of),
+            "lineage": self.crew.lineage if self.crew else "",
+        }
+
+    @property
+    def lives(self) -> dict[str, QueryLife]:
+        return self.once.lives | self._spread
+
+    @property
+    def stopped(self) -> dict[str, str]:
+        """Queries that stopped on their data, with the error of each."""
+        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+
+    @property
+    def punctuation(self) -> int:
+        return self.once.punctuation
+
+    @property
+    def latest(self) -> int:
+        return self.once.latest
+
+    @property
+    def aggregations(self) -> Aggregations:
+        return self.once.aggregations
+
+    @property
+    def slices(self) -> int:
+        return self.once.slices + self._report.slices
+
+    @property
+    def groups(self) -> int:
+        return self.once.groups + self._report.groups
+
+
+def _spread_in(plan: SharedPlan) -> set[str]:
+    return {one.query.name for one in plan.queries if one.spread}

@@ -1,0 +1,52 @@
+"""Totals of a run, and how far it is.
+
+In: entries, and the assembly they went into. Out: counters for the slice log, and a `Progress` for people.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from muntin.spark.assembling import Assembling
+from muntin.spark.decoding import BatchFacts
+from muntin.spark.progress import Progress
+
+
+@dataclass
+class Totals:
+    """Counters of the whole run; they go into the log with every entry."""
+
+    rows: int = 0
+    dead: int = 0
+    entries: int = 0
+
+    def add(self, facts: BatchFacts) -> None:
+        self.rows += facts.rows
+        self.dead += facts.dead
+        self.entries += 1
+
+
+class Stopwatch:
+    """Time since this process took the run up, and the rows it had by then."""
+
+    def __init__(self, totals: Totals) -> None:
+        self._began, self._rows = time.monotonic(), totals.rows
+
+    def progress(self, stream: str, totals: Totals, assembly: Assembling) -> Progress:
+        lives = assembly.lives.values()
+        seconds = time.monotonic() - self._began
+        return Progress(
+            stream=stream,
+            entries=totals.entries,
+            rows=totals.rows,
+            rows_per_second=(totals.rows - self._rows) / max(seconds, 1e-9),
+            punctuation=assembly.punctuation,
+            windows_closed=sum(one.windows for one in lives),
+            results=sum(one.results for one in lives),
+            late=sum(one.late for one in lives),
+            dead_lettered=totals.dead,
+            seconds=seconds,
+            slices=assembly.slices,
+            groups=assembly.groups,
+        )

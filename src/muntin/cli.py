@@ -66,6 +66,8 @@ def run(
     dead_letters: Annotated[str | None, typer.Option(help="Path or URI for rows that cannot be used [default: OUT/_dead_letters].")] = None,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
+    assembly: Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")] = "automatic",
+    instances: Annotated[int | None, typer.Option(help="How many instances assemble, on executors [default: one a core].")] = None,
 ) -> None:
     """Run a pipeline."""
     from muntin.spark.engine import Engine
@@ -79,7 +81,7 @@ def run(
             raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
         results, state = (Place.of(one) if one else None for one in (out, checkpoint))
         letters = Place.of(dead_letters) if dead_letters else results / "_dead_letters" if results else None
-        engine = Engine(session("muntin", **settings(master, conf or [])))
+        engine = Engine(session("muntin", **settings(master, conf or [])), assembly=assembly, instances=instances)
         try:
             engine.execute(text)
             sinks: list[Sink] = [FileSink(results, format, whole_or_parts(once, state)) if results else ConsoleSink()]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from muntin.plan.cost import least_rate_to_share, shared_cost, slices_per_second, unshared_cost
 from muntin.plan.divide import FIRST_LOAD, Load, Sharing, choices
 from muntin.plan.family import Family
+from muntin.plan.placing import Placing
 from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
@@ -22,7 +23,7 @@ from muntin.timeline import Duration
 MOST_NAMES = 4
 
 
-def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD) -> str:
+def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD, placing: Placing | None = None) -> str:
     queries, groupings = counted(len(plan.queries), "query"), counted(len(plan.groupings), "grouping")
     known = "guessed, before any batch" if load is FIRST_LOAD else "observed in the latest batch"
     kind = f"{plan.slicing.value} slices; sharing {plan.sharing.value}, for {load.rows:,} rows a batch ({known})"
@@ -32,6 +33,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD)
     ]
     for number, grouping in enumerate(plan.groupings):
         lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing, load)]
+        lines += [f"  {placing.reason(grouping.family)}"] if placing else []
     return "\n".join(lines)
 
 

@@ -19,6 +19,7 @@ from muntin.spark.parting import Parting
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.place import Place
 from muntin.spark.scratch import clear_scratch
+from muntin.spark.shipping import check_executors
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.spread import SpreadWriter, Written
 from muntin.spark.slicelog import MOST_ENTRIES, SMALLEST_SNAPSHOT
@@ -46,12 +47,16 @@ class Taken:
 
 
 class Crew:
-    """`directory` is one that executors read and write as the driver does. `rebuilt` counts states that were made again from the log."""
+    """`directory` is one that executors read and write as the driver does; a `temporary` one goes with the job.
 
-    def __init__(self, spark: SparkSession, run: str, stream: str, directory: Place, instances: int) -> None:
+    `rebuilt` counts states that were made again from the log.
+    """
+
+    def __init__(self, spark: SparkSession, run: str, stream: str, directory: Place, instances: int, *, temporary: bool = False) -> None:
         self.spark, self.run, self.stream = spark, run, stream
         self.parts, self.snapshots = directory.everywhere / "parts", directory.everywhere / "snapshot-parts"
         self.instances = instances
+        self._temporary = directory if temporary else None
         self.basis: Basis | None = None
         self.lineage = ""
         self.before: list[Told] = []
@@ -65,6 +70,7 @@ class Crew:
     @property
     def anchor(self) -> DataFrame:
         if self._anchor is None:
+            check_executors(self.spark, self.instances)
             self._anchor = self.spark.range(0, self.instances, 1, self.instances).persist()
             self._anchor.count()
         return self._anchor
@@ -148,3 +154,5 @@ class Crew:
             self._anchor.unpersist()
             self._anchor = None
         clear_scratch(self.run, self.stream)
+        if self._temporary is not None:
+            self._temporary.remove_tree()

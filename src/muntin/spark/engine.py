@@ -21,6 +21,7 @@ from muntin.expression.own import OwnFunction, SparkFunction
 from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
 from muntin.plan.load import FIRST_LOAD, Load
+from muntin.plan.placing import Placement, Placing
 from muntin.plan.planner import Planner
 from muntin.plan.shared import SharedPlan
 from muntin.plan.slices import Slicing
@@ -31,6 +32,7 @@ from muntin.query.registry import Registry
 from muntin.query.text import parse_query
 from muntin.spark.checkpoint import Checkpoint, check_owned, fingerprint
 from muntin.spark.control import Desk, serve
+from muntin.spark.crews import NO_PLACE, checked_instances, crew_for
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
@@ -41,6 +43,7 @@ from muntin.spark.registrylog import Origin, Registered, RegistryLog
 from muntin.spark.results import Results
 from muntin.spark.running import AS_SOON_AS_POSSIBLE, RunningJob, Trigger, start_query
 from muntin.spark.session import check_session, session
+from muntin.spark.shipping import ship
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
@@ -69,9 +72,15 @@ class Engine:
         functions: Sequence[OwnFunction] = (),
         sharing: Sharing = Sharing.AUTOMATIC,
         slicing: Slicing = Slicing.PAIRED,
+        assembly: Placement | str = Placement.AUTOMATIC,
+        instances: int | None = None,
     ) -> None:
+        """`assembly` says where windows are assembled, and `instances` by how many, where that is on the executors."""
         self.spark = spark or session()
         check_session(self.spark)
+        ship(self.spark)
+        self.placement = Placement.named(assembly) if isinstance(assembly, str) else assembly
+        self.instances = checked_instances(self.spark, instances)
         self.aggregates: Mapping[str, Aggregate] = dict(AGGREGATES) | {one.name.lower(): one for one in aggregates}
         self.functions = functions_by_name(functions, self.aggregates)
         for function in functions:
@@ -88,6 +97,7 @@ class Engine:
         self._in_memory: Joiner | None = None
         self._recorded: set[str] = set()  #: streams that the checkpoint knows, running or not
         self._planners: dict[str, Planner] = {}
+        self._placings: dict[str, Placing] = {}
         self._loads: dict[str, Load] = {}
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
@@ -163,8 +173,11 @@ class Engine:
         return self._planner(stream).choose(self.registry.version, self._loads.get(stream, FIRST_LOAD))
 
     def _planner(self, stream: str) -> Planner:
-        made = Planner(lambda version: self._queries_of(stream, version), self.aggregates, self.sharing, self.slicing)
-        return self._planners.setdefault(stream, made)
+        if stream not in self._planners:
+            spread = self._placings.setdefault(stream, Placing(self.placement, self.instances))
+            queries = lambda version: self._queries_of(stream, version)  # noqa: E731
+            self._planners[stream] = Planner(queries, self.aggregates, self.sharing, self.slicing, spread)
+        return self._planners[stream]
 
     def _queries_of(self, stream: str, version: int) -> list[Query]:
         queries = self.versions.at(version).queries
@@ -176,7 +189,7 @@ class Engine:
         for name in self._used_streams():
             job = self._running.jobs.get(name) if self._running else None
             plan, load = (job.plan, job.load) if job else (self.plan(name), self._loads.get(name, FIRST_LOAD))
-            texts.append(explain(self.streams[name], plan, load))
+            texts.append(explain(self.streams[name], plan, load, self._placings.get(name)))
         return "\n\n".join(texts)
 
     # -- running it -------------------------------------------------------------------------------------------------------------
@@ -198,7 +211,8 @@ class Engine:
                 stack.enter_context(sink)
             for name in self._used_streams():
                 letters = Place.of(dead_letters) / name if dead_letters else None
-                job = self._job(name, targets, None, letters, on_progress)
+                job = self._job(name, targets, None, letters, on_progress, run)
+                stack.callback(job.release)
                 job.process_all(self._frame(name, bounded=True))
                 self._loads[name] = job.load
                 jobs[name] = job
@@ -232,7 +246,8 @@ class Engine:
             jobs, queries = {}, {}
             for name, held in checkpoints.items():
                 letters = Place.of(dead_letters) / name if dead_letters else None
-                jobs[name] = self._job(name, sinks, held, letters, on_progress)
+                jobs[name] = self._job(name, sinks, held, letters, on_progress, run)
+                undo.callback(jobs[name].release)
                 queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
@@ -249,8 +264,20 @@ class Engine:
         self.versions.close()
 
     def _job(
-        self, name: str, sinks: Sequence[Sink], held: Checkpoint | None, letters: Place | None, on_progress: Callable[[Progress], None]
+        self,
+        name: str,
+        sinks: Sequence[Sink],
+        held: Checkpoint | None,
+        letters: Place | None,
+        on_progress: Callable[[Progress], None],
+        run: str,
     ) -> StreamJob:
+        load = self._loads.get(name, FIRST_LOAD)
+        crew = crew_for(self.spark, held, run, name, self.placement, self.instances)
+        hindrance = "" if crew or self.placement is Placement.DRIVER else NO_PLACE
+        self._placings[name] = placing = Placing(self.placement, self.instances, hindrance)
+        placing.learn(load.groups)
+        self._planners.pop(name, None)
         return StreamJob(
             self.streams[name],
             self._planner(name),
@@ -260,7 +287,9 @@ class Engine:
             held,
             letters,
             on_progress=on_progress,
-            load=self._loads.get(name, FIRST_LOAD),
+            load=load,
+            crew=crew,
+            placing=placing,
         )
 
     def _joiner(self, held: Checkpoint | None) -> Joiner:

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 
 from muntin.disorder import Slack
 from muntin.plan.load import FIRST_LOAD, Load
+from muntin.plan.placing import Placing
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
@@ -70,6 +71,7 @@ class StreamJob:
     totals: Totals = field(default_factory=Totals)
     load: Load = FIRST_LOAD
     crew: Crew | None = None
+    placing: Placing = field(default_factory=Placing)
 
     def __post_init__(self) -> None:
         self.used = self.oldest = self.version
@@ -100,6 +102,7 @@ class StreamJob:
     def _recover(self, log: SliceLog) -> None:
         """Load the newest snapshot and go over the entries after it, without writing their results again."""
         found, entries, counters = log.recover()
+        self.placing.learn_of(self.planner.queries_of(self.version), counters.get("groups", {}))
         check_same_spark_checkpoint(log.newest_pin(), self.checkpoint)
         if found:
             self._restore(found)
@@ -234,6 +237,11 @@ class StreamJob:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""
         if facts.dead and self.dead_letters:
             rows.dead_letters().write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
+
+    def release(self) -> None:
+        """Executors keep nothing for a job that has ended."""
+        if self.crew:
+            self.crew.release()
 
     # -- counters ---------------------------------------------------------------------------------------------------------------
 

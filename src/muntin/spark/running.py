@@ -186,6 +186,7 @@ class RunningJob:
                 sink.close()
         for job in self.jobs.values():
             job.joiner.release()
+            job.release()
             if job.checkpoint:
                 job.checkpoint.close()
             elif job.temporary:

@@ -1,0 +1,77 @@
+"""Placing: which families are assembled in the driver, and which on the executors.
+
+In: what the user asked for, and how many groups a family is known to have. Out: for each family, whether it is spread over instances, and
+why. Convention: a decision stands as long as the job runs; the next start decides again, and what is held moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from muntin.errors import Refusal
+from muntin.plan.family import Family, family_of
+from muntin.query.model import Query
+
+#: From so many groups on, taking results from several processes outweighs a second Spark job in every batch (`benchmarks/`).
+MANY_GROUPS = 50_000
+
+
+class Placement(Enum):
+    """Where windows are assembled."""
+
+    DRIVER = "driver"
+    EXECUTORS = "executors"
+    AUTOMATIC = "automatic"
+
+    @classmethod
+    def named(cls, name: str) -> Placement:
+        found = next((one for one in cls if one.value == name.lower()), None)
+        if found is None:
+            values, way_out = f"assembly = {name!r}", f"choose one of {', '.join(one.value for one in cls)}"
+            raise Refusal("windows are assembled in the driver or on the executors", values=values, way_out=way_out)
+        return found
+
+
+@dataclass
+class Placing:
+    """The decisions of one job. `hindrance` says why executors cannot assemble, if they cannot."""
+
+    placement: Placement = Placement.DRIVER
+    instances: int = 1
+    hindrance: str = ""
+    groups: dict[Family, int] = field(default_factory=dict)
+    _decided: dict[Family, bool] = field(default_factory=dict)
+
+    def learn(self, groups: Mapping[Family, int]) -> None:
+        """How many groups families had in an earlier run, or in its latest batch."""
+        for family, count in groups.items():
+            if count:
+                self.groups[family] = max(count, self.groups.get(family, 0))
+
+    def learn_of(self, queries: Iterable[Query], groups: Mapping[str, int]) -> None:
+        """The same, by the names of queries."""
+        for query in queries:
+            self.learn({family_of(query): groups.get(query.name, 0)})
+
+    def __call__(self, family: Family) -> bool:
+        return self._decided.setdefault(family.in_one, self._decide(family.in_one))
+
+    def _decide(self, family: Family) -> bool:
+        if not family.keys or self.hindrance or self.placement is Placement.DRIVER:
+            return False
+        return self.placement is Placement.EXECUTORS or self.groups.get(family, 0) >= MANY_GROUPS
+
+    def reason(self, family: Family) -> str:
+        """Where a family is assembled, and why, for people."""
+        family, asked = family.in_one, self.placement is not Placement.AUTOMATIC
+        known = f"{self.groups[family]:,} groups" if family in self.groups else "groups not counted yet"
+        if self(family):
+            why = "asked for" if asked else f"{known}, from {MANY_GROUPS:,} on it pays"
+            return f"assembled on the executors, by {self.instances} instance{'s' * (self.instances != 1)}: {why}"
+        if not family.keys:
+            return "assembled in the driver: one group"
+        if self.hindrance or asked:
+            return f"assembled in the driver: {self.hindrance or 'asked for'}"
+        return f"assembled in the driver: {known}, executors from {MANY_GROUPS:,} on"

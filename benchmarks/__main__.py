@@ -19,14 +19,18 @@ from rich.console import Console
 from benchmarks import (
     churn,
     contest,
+    groups,
     long_windows,
     many_queries,
     plots,
+    plots_scale,
     report_churn,
     report_long,
     report_queries,
+    report_scale,
     report_workload,
     restart,
+    workers,
 )
 from benchmarks.machine import BUSY, Elsewhere, this_machine
 from benchmarks.outcome import Setup
@@ -54,12 +58,18 @@ def of_workload(workload: Workload) -> Benchmark:
     return Benchmark(Setup(queries=workload.counts), *steps)
 
 
+#: An hour of a million groups, full before it is measured.
+MILLION = groups.Setup(groups=(1_000_000,), places=("executors",), minutes=60, batches=66, warmups=60)
+
 BENCHMARKS = {
     **{name: of_workload(workload) for name, workload in WORKLOADS.items()},
     "queries": Benchmark(many_queries.Setup(), many_queries.run, plots.queries, report_queries.report),
     "churn": Benchmark(churn.Setup(), churn.run, plots.churn, report_churn.report),
     "long_windows": Benchmark(long_windows.Setup(), long_windows.run, plots.long_windows, report_long.long_report),
     "restart": Benchmark(restart.Setup(), restart.run, plots.restart, report_long.restart_report),
+    "groups": Benchmark(groups.Setup(), groups.run, plots_scale.groups, report_scale.groups_report),
+    "million": Benchmark(MILLION, groups.run, plots_scale.million, report_scale.million_report),
+    "workers": Benchmark(workers.Setup(), workers.run, plots_scale.workers, report_scale.workers_report),
 }
 
 

@@ -143,7 +143,7 @@ class Check:
 def work_of(strategy: str, queries: int, results: Results) -> Work:
     (job,) = results.jobs.values()
     counts = job.assembly.aggregations
-    return Work(strategy, queries, Aggregations(job.assembly.slices_seen, counts.partial, counts.final), performed(job.assembly))
+    return Work(strategy, queries, Aggregations(job.assembly.once.slices_seen, counts.partial, counts.final), performed(job.assembly.once))
 
 
 def gather(outcome: Outcome, workload: Workload, times: Mapping[str, Times]) -> None:

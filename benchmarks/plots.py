@@ -56,7 +56,7 @@ def workload(contest: Workload, outcome: Outcome, directory: Path) -> None:
         _times(left, contest, outcome)
         _aggregations(right, contest, outcome)
         _legend_below(figure, columns=4)
-        _save(figure, directory, contest.name)
+        save(figure, directory, contest.name)
 
 
 def _times(axes: Axes, contest: Workload, outcome: Outcome) -> None:
@@ -123,7 +123,7 @@ def queries(outcome: Growth, directory: Path) -> None:
             axes.plot(counts[-1], allowed, "_", color=colour, markersize=18, label=f"allowed: {kind.allowed} × one query")
         _log_axes(axes, outcome.setup.counts, "seconds", f"{outcome.setup.rows:,} rows from Parquet to all windows' results")
         axes.legend(frameon=False, fontsize=8)
-        _save(figure, directory, "queries")
+        save(figure, directory, "queries")
 
 
 def churn(outcome: ChurnOutcome, directory: Path) -> None:
@@ -138,7 +138,7 @@ def churn(outcome: ChurnOutcome, directory: Path) -> None:
         _batch_axes(left, "seconds since the start", "end of each micro-batch, every run")
         _batch_axes(right, "queries", "registered queries")
         _legend_below(figure, columns=2)
-        _save(figure, directory, "churn")
+        save(figure, directory, "churn")
 
 
 def _batch_axes(axes: Axes, unit: str, title: str) -> None:
@@ -163,7 +163,7 @@ def long_windows(found: Sequence[SteadyState], directory: Path) -> None:
         _range_axes(left, hours, "nanoseconds of CPU time, mean", f"time per slide and group, {found[0].case.groups:,} groups")
         _range_axes(right, hours, "bytes", "memory per slice and group, all lanes together")
         _legend_below(figure, columns=6)
-        _save(figure, directory, "long-windows")
+        save(figure, directory, "long-windows")
 
 
 def _range_axes(axes: Axes, hours: Sequence[int], unit: str, title: str) -> None:
@@ -192,7 +192,7 @@ def restart(curve: RestartCurve, directory: Path) -> None:
         axes.plot(stops, [one.needed / 2**20 for one in curve.restarts], "_", color="#009e73", markersize=14, label="the windows' state")
         _batch_axes(axes, "MiB", f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch")
         axes.legend(frameon=False)
-        _save(figure, directory, "restart")
+        save(figure, directory, "restart")
 
 
 def _legend_below(figure: Figure, *, columns: int) -> None:
@@ -202,7 +202,7 @@ def _legend_below(figure: Figure, *, columns: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def _save(figure: Figure, directory: Path, name: str) -> None:
+def save(figure: Figure, directory: Path, name: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     figure.savefig(directory / f"{name}.png", dpi=130)
     figure.savefig(directory / f"{name}.svg", metadata={"Date": None})

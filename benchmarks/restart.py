@@ -42,6 +42,7 @@ class Setup:
     groups: int = 200
     minutes: int = 60
     restarts: int = 6
+    assembly: str = "driver"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def write_minute(directory: Path, minute: int, groups: int) -> None:
 
 
 def engine_over(spark: SparkSession, source: Path, setup: Setup) -> Engine:
-    engine = Engine(spark)
+    engine = Engine(spark, assembly=setup.assembly)
     engine.execute(PIPELINE.format(path=source, minutes=setup.minutes))
     return engine
 
@@ -146,7 +147,7 @@ def restarted(engine: Engine, checkpoint: Path, batch: int) -> Restart:
     running = engine.start(MemorySink(), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW))
     seconds, read = time.perf_counter() - began, bytes_read() - before
     running.wait()
-    return Restart(batch, read, state_bytes(running.jobs["s"].assembly), seconds)
+    return Restart(batch, read, state_bytes(running.jobs["s"].assembly.once), seconds)
 
 
 def state_bytes(assembly: Assembly) -> int:

@@ -10,8 +10,8 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,28 +30,41 @@ class Cluster:
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
         self.master = self._told("master", r"Starting Spark master at (spark://\S+)")
 
-    def start_worker(self, name: str, *, cores: int = 1, memory: str = "1g") -> None:
+    def start_worker(self, name: str, *, cores: int = 1, memory: str = "1g", core: int | None = None) -> None:
+        """`core` is the one that the worker, its executors and their Python are to stay on."""
         work = ("--work-dir", str(self.directory / f"{name}-work"), "--webui-port", "0")
         size = ("--host", "127.0.0.1", "--cores", str(cores), "--memory", memory)
-        self._start(name, "org.apache.spark.deploy.worker.Worker", *size, *work, self.master)
+        pinned = () if core is None else ("taskset", "-c", str(core))
+        self._start(name, "org.apache.spark.deploy.worker.Worker", *size, *work, self.master, before=pinned)
         self._told(name, r"(Successfully registered with master)")
 
     def kill(self, name: str) -> None:
         """The worker and its executors, as a machine that goes down."""
-        os.killpg(self.processes[name].pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.killpg(self.processes[name].pid, signal.SIGKILL)
         self.processes.pop(name).wait()
 
     def stop(self) -> None:
         for name in list(self.processes):
             self.kill(name)
 
-    def _start(self, name: str, *command: str) -> None:
+    def _start(self, name: str, *command: str, before: Sequence[str] = ()) -> None:
         spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
-        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(Path(pyspark.__file__).parent)}
-        with (self.directory / f"{name}.log").open("wb") as log:
+        # A machine that is busy with other things is not a machine that has gone down.
+        patient = {"SPARK_DAEMON_JAVA_OPTS": "-Dspark.worker.timeout=600 -XX:+UseSerialGC", "SPARK_DAEMON_MEMORY": "256m"}
+        self.run(name, [*before, str(spark_class), *command], patient | {"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+
+    def run(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """A process that ends with the cluster, at the latest; `kill` ends those that it started as well."""
+        with (self.directory / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [str(spark_class), *command], stdout=log, stderr=subprocess.STDOUT, env=environment, start_new_session=True
+                command,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=os.environ | {"SPARK_LOCAL_IP": "127.0.0.1"} | environment,
+                start_new_session=True,
             )
+        return self.processes[name]
 
     def _told(self, name: str, pattern: str) -> str:
         log, patience = self.directory / f"{name}.log", time.monotonic() + PATIENCE_SECONDS

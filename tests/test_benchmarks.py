@@ -15,7 +15,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import churn, long_windows, many_queries, paper, restart, workloads
+from benchmarks import churn, groups, long_windows, many_queries, paper, restart, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
@@ -37,6 +37,7 @@ TINY = {
     "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, rounds=1, checked=6),
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
+    "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
 }
 
 
@@ -190,3 +191,11 @@ def test_without_predicates_shards_are_slices(hour: JoinedRows) -> None:
     into_queries = by_slices.slices * len(queries)
     single = by_slices.final + into_queries - by_shards.final  # windows of one slice are not combined again
     assert 0 <= single < len(queries)
+
+
+def test_driver_and_executors_give_the_same_windows_and_are_timed(spark: SparkSession, tmp_path: Path) -> None:
+    raw, page = run_tiny("groups", spark, tmp_path)
+    found = raw["outcome"]["found"]
+    assert [(one["groups"], one["place"]) for one in found] == [(10, "driver"), (10, "executors"), (100, "driver"), (100, "executors")]
+    assert all(one["checked"] == 3 * one["groups"] and len(one["seconds"]) == 2 and one["peak"] > 0 for one in found)
+    assert "with 10 groups the planner's choice is the faster one" in page

@@ -64,7 +64,7 @@ def run(
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
     dead_letters: Annotated[str | None, typer.Option(help="Path or URI for rows that cannot be used [default: OUT/_dead_letters].")] = None,
-    master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    master: Annotated[str | None, typer.Option(help="Spark master [default: that of spark-submit, else local[*]].")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
     assembly: Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")] = "automatic",
     instances: Annotated[int | None, typer.Option(help="How many instances assemble, on executors [default: one a core].")] = None,
@@ -223,12 +223,12 @@ def readable(pipeline: Path) -> str:
         raise Refusal("a pipeline file is a readable text file", values=f"{pipeline}: {error}", way_out="check the path") from None
 
 
-def settings(master: str, conf: list[str]) -> dict[str, str]:
+def settings(master: str | None, conf: list[str]) -> dict[str, str]:
     pairs = [one.partition("=") for one in conf]
     for name, equals, value in pairs:
         if not equals or not name.startswith("spark."):
             raise Refusal("a Spark setting is spark.name=value", values=f"{name}{equals}{value}", way_out="--conf spark.driver.memory=4g")
-    return {"spark.master": master} | {name: value for name, _, value in pairs}
+    return ({"spark.master": master} if master else {}) | {name: value for name, _, value in pairs}
 
 
 if __name__ == "__main__":

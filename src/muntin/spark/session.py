@@ -1,9 +1,9 @@
 """Muntin's own Spark session, and the questions every session must answer before Muntin runs on it.
 
 In: settings by Spark's names. Out: a `SparkSession` that gives the same results on every machine; or, for a session somebody
-else made, a refusal that names the setting to change. Convention: every default that is not Spark's own stands in `SETTINGS`
-or `LOCAL_SETTINGS` with its reason, and what the caller sets always wins.
-A cluster's session is not made here: make it with Spark's builder, or `spark-submit`, and give it to `check_session`.
+else made, a refusal that names the setting to change. Convention: every default that is not Spark's own stands in `SETTINGS`,
+`LOCAL_SETTINGS` or `CLUSTER_SETTINGS` with its reason, and what the caller sets always wins. Under `spark-submit` the JVM is there
+already, with the master and the settings it was given: `SETTINGS` alone are added.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from pyspark.sql import SparkSession
 
 from muntin.errors import SessionError
 
+#: HotSpot leaves methods over 8,000 bytes interpreted, ten times slower; many predicates in one plan generate such methods.
+JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
+
 #: What Muntin changes in any session of its own.
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",  # time is microseconds since the epoch in UTC; a TIMESTAMP without zone is read as UTC
     "spark.sql.ansi.enabled": "true",  # overflow and bad casts are errors, never wrapped or NULL; result types are the ANSI ones
     "spark.sql.execution.arrow.pyspark.enabled": "true",  # partials come to the driver as Arrow, not as pickled rows
     "spark.sql.streaming.stopTimeout": "60s",  # the default is 0: stop() would wait for ever for a batch that hangs
-    "spark.sql.adaptive.enabled": "false",  # re-planning between stages: 75 ms instead of 45 ms for the smallest aggregation
     "spark.sql.codegen.cache.maxEntries": "1000",  # 100 by default: where queries come and go, code is dropped that is used again soon
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # a stack trace for every Column: a third of the time plans are built in
-    "spark.ui.enabled": "false",  # the web UI listens on all interfaces, can kill jobs and has no login
     "spark.ui.showConsoleProgress": "false",  # Spark's progress bar would write over ours
 }
 
@@ -39,10 +40,17 @@ LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 1)),  # 200 by default: 200 tasks to merge a few hundred partials
     "spark.driver.memory": "2g",  # 1g by default, which aggregation, cached batches and collected partials share
+    "spark.sql.adaptive.enabled": "false",  # re-planning between stages: 75 ms instead of 45 ms for the smallest aggregation
+    "spark.ui.enabled": "false",  # the web UI listens on all interfaces, can kill jobs and has no login
 }
 
-#: HotSpot leaves methods over 8,000 bytes interpreted, ten times slower; many predicates in one plan generate such methods.
-JAVA_OPTIONS = "-XX:-DontCompileHugeMethods"
+#: What Muntin changes besides where executors are processes of their own. Their number, memory and cores are the cluster's business.
+CLUSTER_SETTINGS = {
+    "spark.executor.extraJavaOptions": JAVA_OPTIONS,  # as for the driver: generated code is what executors run
+}
+
+#: Set in the environment of a Python program that `spark-submit` has started.
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
 
 #: Logs at ERROR from the first line on. A failed task's stack is silenced: the same exception reaches the caller.
 LOGGING = """\
@@ -74,7 +82,7 @@ def session(app_name: str = "muntin", **settings: str) -> SparkSession:
     active = SparkSession.getActiveSession()
     if active is not None:
         return _active_with(active, settings)
-    if settings.get("spark.master", "local").startswith("local"):
+    if settings.get("spark.master", "local").startswith("local") and _SUBMITTED not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would take the first python3 on PATH; no setting says so
     builder = SparkSession.builder.appName(app_name)
     for name, value in _all_settings(settings).items():
@@ -126,6 +134,8 @@ def _active_with(active: SparkSession, settings: dict[str, str]) -> SparkSession
 
 def _all_settings(asked: dict[str, str]) -> dict[str, str]:
     """Ours where the caller says nothing; the warehouse and the logging configuration lie in a directory of their own."""
+    if _SUBMITTED in os.environ:
+        return SETTINGS | asked
     scratch = Path(tempfile.mkdtemp(prefix="muntin-"))
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     logging = scratch / "log4j2.properties"
@@ -136,4 +146,4 @@ def _all_settings(asked: dict[str, str]) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} -Dlog4j2.configurationFile={logging.as_uri()}",
     }
     local = asked.get("spark.master", "local[*]").startswith("local")
-    return SETTINGS | (LOCAL_SETTINGS if local else {}) | made | asked
+    return SETTINGS | (LOCAL_SETTINGS if local else CLUSTER_SETTINGS) | made | asked

@@ -1,0 +1,47 @@
+"""The plots of groups and of workers, in the manner of `plots`."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from benchmarks.groups import Curve
+from benchmarks.plots import STYLE, save
+from benchmarks.workers import SpeedUp
+
+PLACES = {"driver": "#d55e00", "executors": "#0072b2"}
+
+
+def groups(curve: Curve, directory: Path, name: str = "groups") -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.5), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        for place in curve.setup.places:
+            found = [one for one in curve.found if one.place == place]
+            numbers = [one.groups for one in found]
+            left.plot(numbers, [one.median for one in found], "o-", color=PLACES[place], label=place)
+            right.plot(numbers, [one.peak / 2**30 for one in found], "o-", color=PLACES[place], label=place)
+        for axes, label in ((left, "seconds a batch"), (right, "GiB, all processes")):
+            axes.set_xscale("log")
+            axes.set_xlabel("groups")
+            axes.set_ylabel(label)
+            axes.set_ylim(bottom=0)
+            axes.legend(frameon=False)
+        save(figure, directory, name)
+
+
+million = partial(groups, name="million")
+
+
+def workers(found: SpeedUp, directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        numbers = [str(one.workers) for one in found.found]
+        axes.bar(numbers, [one.median for one in found.found], color=PLACES["executors"], width=0.5)
+        axes.set_xlabel("workers, a core each")
+        axes.set_ylabel("seconds a batch")
+        save(figure, directory, "workers")

@@ -1,0 +1,89 @@
+"""The pages of groups and of workers: assembly on executors, in figures.
+
+In: a `Curve`, a `SpeedUp`. Out: `Report`s. Convention: a claim about the planner's choice is about both ends of the curve; in between, where
+the two are close, either will do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from benchmarks.groups import Curve, Grown
+from benchmarks.report import Claim, Report, seconds, size, table, times, whole
+from benchmarks.workers import SpeedUp
+from muntin.plan.placing import MANY_GROUPS
+
+MOST_MEMORY = 6 * 2**30
+MOST_RESTART_SECONDS = 20.0
+AIM = 1.6
+
+
+def groups_report(curve: Curve) -> Report:
+    return _groups_page(curve, "groups", "Driver or executors: what a batch costs as groups grow", placing_claims(curve))
+
+
+def million_report(curve: Curve) -> Report:
+    title = f"{max(curve.setup.groups):,} groups over {curve.setup.minutes} minutes: memory and restart"
+    return _groups_page(curve, "million", title, size_claims(curve))
+
+
+def _groups_page(curve: Curve, name: str, title: str, claims: list[Claim]) -> Report:
+    setup = curve.setup
+    method = (
+        f"A streaming job over files, a row of every group each minute, a minute a batch; RANGE {setup.minutes} min SLIDE 1 min, count, sum "
+        f"and max per group, to Parquet, with a checkpoint. {setup.batches} batches, the first {setup.warmups} not timed; then one more file "
+        f"and a start on the same checkpoint, timed until that batch is done. {whole(sum(one.checked for one in curve.found))} result rows "
+        "were compared with the minutes they stand for."
+    )
+    rows = [
+        [one.place, whole(one.groups), seconds(one.median), seconds(max(one.seconds)), size(one.peak), seconds(one.restart)]
+        for one in curve.found
+    ]
+    head = ["assembled", "groups", "a batch, median", "longest", "memory of all processes", "restart and one batch"]
+    return Report(name=name, title=title, claims=claims, body=[method, table(head, rows)], raw=asdict(curve))
+
+
+def placing_claims(curve: Curve) -> list[Claim]:
+    claims = []
+    for groups in sorted({min(curve.setup.groups), max(curve.setup.groups)}):
+        chosen = "executors" if groups >= MANY_GROUPS else "driver"
+        there, other = _at(curve, groups, chosen), _at(curve, groups, "driver" if chosen == "executors" else "executors")
+        figures = f"{chosen} {seconds(there.median)}, {other.place} {seconds(other.median)}"
+        claims.append(Claim(f"with {groups:,} groups the planner's choice is the faster one", there.median <= other.median, figures))
+    return claims
+
+
+def _at(curve: Curve, groups: int, place: str) -> Grown:
+    return next(one for one in curve.found if (one.groups, one.place) == (groups, place))
+
+
+def size_claims(curve: Curve) -> list[Claim]:
+    largest = max(curve.found, key=lambda one: one.groups)
+    return [
+        Claim(
+            f"{largest.groups:,} groups run within {size(MOST_MEMORY)} in all processes together",
+            largest.peak <= MOST_MEMORY,
+            size(largest.peak),
+        ),
+        Claim(
+            f"after a restart the first new result comes within {MOST_RESTART_SECONDS:.0f} s",
+            largest.restart <= MOST_RESTART_SECONDS,
+            seconds(largest.restart),
+        ),
+    ]
+
+
+def workers_report(found: SpeedUp) -> Report:
+    setup, first, last = found.setup, found.found[0], found.found[-1]
+    method = (
+        f"A standalone cluster on this machine, each worker and its Python on one core. {setup.groups:,} groups, a row of each a minute, a "
+        f"minute a batch; {setup.queries} queries; results to Parquet. {setup.batches} batches, the first {setup.warmups} not timed."
+    )
+    rows = [[str(one.workers), seconds(one.median), seconds(min(one.seconds)), times(first.median / one.median)] for one in found.found]
+    claim = Claim(
+        f"{last.workers} workers are {AIM} times as fast as {first.workers}",
+        first.median >= AIM * last.median,
+        times(first.median / last.median),
+    )
+    body = [method, table(["workers", "a batch, median", "best", "speed-up"], rows)]
+    return Report(name="workers", title="Two workers against one", claims=[claim], body=body, raw=asdict(found))

@@ -1,0 +1,130 @@
+"""Two workers against one: a standalone cluster on this machine, each worker and its Python on one core.
+
+In: numbers of workers, groups and queries. Out: seconds a batch for each number of workers. Convention: `muntin run` as a user would type
+it, on a cluster of processes; a batch is one Parquet file of one minute with a row of every group. Seconds are those from one mark that an
+entry is done to the next. The driver and the master are not pinned: what they do is part of what is measured.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from benchmarks.answers import differing
+from benchmarks.batches import ONE_A_BATCH
+from benchmarks.groups import values_of, write_minute
+from benchmarks.measuring import progress
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from cluster import Cluster  # noqa: E402 - the one that the tests use
+
+STREAM = f"CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});\n"
+SELECTS = ("count(*)", "sum(x)", "avg(x)", "min(x)", "max(x)", "stddev(x)", "sum(x * x)", "max(x) - min(x)")
+SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
+
+
+@dataclass(frozen=True)
+class Setup:
+    workers: tuple[int, ...] = (1, 2)
+    groups: int = 100_000
+    queries: int = 64
+    batches: int = 8
+    warmups: int = 3
+    memory: str = "3g"
+
+
+@dataclass(frozen=True)
+class Crewed:
+    """A number of workers: seconds of every batch after the warm-ups, and the rows checked."""
+
+    workers: int
+    seconds: tuple[float, ...]
+    checked: int
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+@dataclass
+class SpeedUp:
+    setup: Setup
+    found: list[Crewed] = field(default_factory=list)
+
+
+def pipeline(path: Path, queries: int) -> str:
+    """Windows of two minutes and more, sliding every minute, each with every select list."""
+    text = STREAM.format(path=path)
+    for number in range(queries):
+        select, minutes = SELECTS[number % len(SELECTS)], 2 + number // len(SELECTS)
+        text += f"CREATE QUERY q{number} AS SELECT g, {select} AS v FROM s [RANGE {minutes} minutes SLIDE 1 minute] GROUP BY g;\n"
+    return text
+
+
+def run(_spark: SparkSession, setup: Setup, console: Console) -> SpeedUp:
+    """The session is not used: a cluster has drivers of its own."""
+    found = SpeedUp(setup)
+    with progress(console, "workers", len(setup.workers)) as tick:
+        for workers in setup.workers:
+            tick(f"{workers} workers")
+            with tempfile.TemporaryDirectory(prefix="muntin-workers-") as scratch:
+                found.found.append(crewed(Path(scratch), setup, workers))
+    return found
+
+
+def crewed(directory: Path, setup: Setup, workers: int) -> Crewed:
+    (directory / "minutes").mkdir()
+    for minute in range(setup.batches):
+        write_minute(directory / "minutes", minute, setup.groups)
+    (directory / "pipeline.sql").write_text(pipeline(directory / "minutes", setup.queries))
+    cluster = Cluster(directory)
+    try:
+        cluster.start_master()
+        for number in range(workers):
+            cluster.start_worker(f"worker{number}", memory=setup.memory, core=number % (os.cpu_count() or 1))
+        drive(cluster, directory, setup, workers)
+    finally:
+        cluster.stop()
+    marks = sorted((path.stat().st_mtime for path in (directory / "state" / "s" / "done").iterdir()))
+    return Crewed(workers, tuple(np.diff(marks)[setup.warmups :].tolist()), check(directory / "out", setup))
+
+
+def drive(cluster: Cluster, directory: Path, setup: Setup, workers: int) -> None:
+    """All batches, with the marks of all of them left for us to look at."""
+    settings = SETTINGS | {"spark.executor.memory": setup.memory, "spark.sql.shuffle.partitions": str(workers)}
+    command = [sys.executable, "-m", "muntin.cli", "run", str(directory / "pipeline.sql"), "--master", cluster.master, "--once"]
+    command += ["--out", str(directory / "out"), "--format", "parquet", "--checkpoint", str(directory / "state")]
+    command += ["--assembly", "executors", "--instances", str(workers)]
+    command += [text for name, value in settings.items() for text in ("--conf", f"{name}={value}")]
+    driver = cluster.run("driver", command, {"PYSPARK_PYTHON": sys.executable})
+    if driver.wait() != 0:
+        raise differing(f"{workers} workers", (directory / "driver.log").read_text()[-2000:])
+
+
+def check(out: Path, setup: Setup) -> int:
+    """Every window of the first two queries: counts and sums of the minutes they stand for."""
+    values = np.array([values_of(minute, setup.groups) for minute in range(setup.batches)])
+    windows = [values[max(0, end - 2) : end] for end in range(1, setup.batches)]
+    truth = {"q0": [float(len(window)) for window in windows], "q1": [float(window.sum()) for window in windows]}
+    rows = 0
+    for query, expected in truth.items():
+        found = pa.concat_tables([pq.read_table(part) for part in sorted((out / query).glob("*.parquet"))])
+        by_window = found.group_by("window_end").aggregate([("v", "sum"), ("v", "count")]).sort_by("window_end")
+        wanted = [value * setup.groups for value in expected] if query == "q0" else expected
+        whole = pc.all(pc.equal(by_window["v_count"], setup.groups)).as_py()
+        if not whole or not np.allclose(by_window["v_sum"].to_numpy().astype(float), wanted, rtol=1e-9, atol=0):
+            raise differing(f"{setup.groups} groups", f"query {query}")
+        rows += found.num_rows
+    return rows

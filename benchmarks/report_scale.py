@@ -1,7 +1,7 @@
 """The pages of groups and of workers: assembly on executors, in figures.
 
-In: a `Curve`, a `SpeedUp`. Out: `Report`s. Convention: a claim about the planner's choice is about both ends of the curve; in between, where
-the two are close, either will do.
+In: a `Curve`, a `SpeedUp`. Out: `Report`s. Convention: a claim about the planner's choice is about both ends of the curve; in between,
+where the two are close, either will do.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def million_report(curve: Curve) -> Report:
 def _groups_page(curve: Curve, name: str, title: str, claims: list[Claim]) -> Report:
     setup = curve.setup
     method = (
-        f"A streaming job over files, a row of every group each minute, a minute a batch; RANGE {setup.minutes} min SLIDE 1 min, count, sum "
-        f"and max per group, to Parquet, with a checkpoint. {setup.batches} batches, the first {setup.warmups} not timed; then one more file "
-        f"and a start on the same checkpoint, timed until that batch is done. {whole(sum(one.checked for one in curve.found))} result rows "
-        "were compared with the minutes they stand for."
+        f"A streaming job over files, a row of every group each minute, a minute a batch; RANGE {setup.minutes} min SLIDE 1 min, "
+        f"count, sum and max per group, to Parquet, with a checkpoint. {setup.batches} batches, the first {setup.warmups} not timed; then "
+        "one more file and a start on the same checkpoint, timed until that batch is done. "
+        f"{whole(sum(one.checked for one in curve.found))} result rows were compared with the minutes they stand for."
     )
     rows = [
         [one.place, whole(one.groups), seconds(one.median), seconds(max(one.seconds)), size(one.peak), seconds(one.restart)]

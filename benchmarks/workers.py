@@ -1,8 +1,8 @@
 """Two workers against one: a standalone cluster on this machine, each worker and its Python on one core.
 
 In: numbers of workers, groups and queries. Out: seconds a batch for each number of workers. Convention: `muntin run` as a user would type
-it, on a cluster of processes; a batch is one Parquet file of one minute with a row of every group. Seconds are those from one mark that an
-entry is done to the next. The driver and the master are not pinned: what they do is part of what is measured.
+it, on a cluster of processes; a batch is one Parquet file of one minute with a row of every group. Seconds are those from one commit of
+results to the next. The driver and the master are not pinned: what they do is part of what is measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.measuring import progress
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from cluster import Cluster  # noqa: E402 - the one that the tests use
+from cluster import Cluster
 
 STREAM = f"CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});\n"
 SELECTS = ("count(*)", "sum(x)", "avg(x)", "min(x)", "max(x)", "stddev(x)", "sum(x * x)", "max(x) - min(x)")
@@ -97,12 +97,20 @@ def crewed(directory: Path, setup: Setup, workers: int) -> Crewed:
         drive(cluster, directory, setup, workers)
     finally:
         cluster.stop()
-    marks = sorted((path.stat().st_mtime for path in (directory / "state" / "s" / "done").iterdir()))
-    return Crewed(workers, tuple(np.diff(marks)[setup.warmups :].tolist()), check(directory / "out", setup))
+    seconds = np.diff(commits(directory / "out"))[setup.warmups :]
+    return Crewed(workers, tuple(seconds.tolist()), check(directory / "out", setup))
+
+
+def commits(out: Path) -> list[float]:
+    """When the results of each entry were made visible: a rename changes the time of a file's status."""
+    latest: dict[str, float] = {}
+    for part in out.glob("q*/*.parquet"):
+        entry = part.name.partition("-")[0]
+        latest[entry] = max(latest.get(entry, 0.0), part.stat().st_ctime)
+    return [latest[entry] for entry in sorted(latest)]
 
 
 def drive(cluster: Cluster, directory: Path, setup: Setup, workers: int) -> None:
-    """All batches, with the marks of all of them left for us to look at."""
     settings = SETTINGS | {"spark.executor.memory": setup.memory, "spark.sql.shuffle.partitions": str(workers)}
     command = [sys.executable, "-m", "muntin.cli", "run", str(directory / "pipeline.sql"), "--master", cluster.master, "--once"]
     command += ["--out", str(directory / "out"), "--format", "parquet", "--checkpoint", str(directory / "state")]

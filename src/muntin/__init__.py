@@ -8,6 +8,7 @@ The path of the data, and the module that is each step of it:
     partials      spark.slicelog                                 durable, one entry per batch: the only state there is
     states        windows.folding → windows.store                partials by slice, predicate and group
     windows       windows.assembly, windows.closing              slices combined into results when a punctuation closes them
+    on executors  plan.placing, spark.assembling → spark.crew    the same assembly, by several instances with some of the groups each
     results       spark.sinks                                    files, memory, console, callback
     places        spark.place → spark.stores, spark.ownership    where partials and results lie: the local disk, S3, HDFS, …
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from muntin.aggregates.own import Part, own_aggregate
     from muntin.errors import MuntinError
     from muntin.plan.divide import Sharing
+    from muntin.plan.placing import Placement
     from muntin.plan.slices import Slicing
     from muntin.query.own_functions import python_function, spark_function
     from muntin.spark.engine import Engine
@@ -40,8 +42,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
-    "MuntinError", "Pace", "Part", "Partial", "Place", "Results", "RunningJob", "Sharing", "Slicing", "Trigger", "own_aggregate",
-    "python_function", "session", "spark_function",
+    "MuntinError", "Pace", "Part", "Partial", "Place", "Placement", "Results", "RunningJob", "Sharing", "Slicing", "Trigger",
+    "own_aggregate", "python_function", "session", "spark_function",
 ]  # fmt: skip
 
 #: Where the public names are. Each module is imported when one of its names is first asked for: commands that only talk to a running job
@@ -51,6 +53,7 @@ _HOMES = {
     "muntin.aggregates.own": ("Part", "own_aggregate"),
     "muntin.errors": ("MuntinError",),
     "muntin.plan.divide": ("Sharing",),
+    "muntin.plan.placing": ("Placement",),
     "muntin.plan.slices": ("Slicing",),
     "muntin.query.own_functions": ("python_function", "spark_function"),
     "muntin.spark.engine": ("Engine",),

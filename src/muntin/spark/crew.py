@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from muntin.spark.instances import SCHEMA, Basis, Order, Outcome, Told, outcome_from, taking
+from muntin.spark.partials import bucket_of
 from muntin.spark.parting import Parting
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.place import Place
@@ -112,10 +114,21 @@ class Crew:
             returned=asked.returned,
             snapshot=asked.snapshot,
         )
-        found = self.anchor.mapInArrow(taking(order), SCHEMA).toArrow()["outcome"].to_pylist()
-        outcomes = sorted(map(outcome_from, found), key=lambda one: one.instance)
+        outcomes = sorted(self.carried_out(order), key=lambda one: one.instance)
         self.rebuilt += sum(one.anew for one in outcomes)
         return outcomes
+
+    def carried_out(self, order: Order) -> list[Outcome]:
+        """What came of an order in each instance: a Spark job with a task for each."""
+        found = self.anchor.mapInArrow(taking(order), SCHEMA).toArrow()
+        return list(map(outcome_from, found["outcome"].to_pylist()))
+
+    def buckets(self, groups: Sequence[pa.Array]) -> pa.Array:
+        """The bucket of each group, as Spark computes it for the rows to come."""
+        names = [f"k{at}" for at in range(len(groups))]
+        table = pa.table([pa.array(range(len(groups[0])), type=pa.int64()), *groups], names=["number", *names])
+        frame = self.spark.createDataFrame(table).select("number", bucket_of([F.col(name) for name in names]).alias("bucket"))
+        return frame.toArrow().sort_by("number")["bucket"].combine_chunks()
 
     def _snapshot(self, outcomes: Sequence[Outcome]) -> Parts:
         return sum((one.snapshot for one in outcomes), Parts(self.instances))

@@ -1,7 +1,7 @@
 """Moving queries between the driver and the instances: what is held for them, in the form that it has on the other side.
 
 In: holdings. Out: holdings for the driver, or parts for instances. Convention: a family moves whole. On the side of the instances its
-groups have one more column, their bucket; Spark computes it, as it does for the rows to come.
+groups have one more column, their bucket.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from muntin.plan.family import family_of
 from muntin.plan.shared import SharedPlan
-from muntin.spark.partials import bucket_of
 from muntin.spark.parts import Parts, own_rows, part_name, read_holdings, write_holdings
 from muntin.spark.place import Place
 from muntin.windows.groups import GroupIndex
@@ -56,7 +53,7 @@ def brought_in(crew: Crew, holdings: Sequence[Holding], old: SharedPlan, new: Sh
     for one in holdings:
         groups = GroupIndex(key_types(families[one.predicates[0]]))
         number = groups.numbers(one.partials.keys[1:], len(one.partials))
-        bucket = buckets(crew.spark, groups.columns()).take(pa.array(number))
+        bucket = crew.buckets(groups.columns()).take(pa.array(number))
         placed.append(replace(one, partials=replace(one.partials, keys=(*one.partials.keys, bucket))))
     found = Parts(crew.instances)
     for instance in range(crew.instances):
@@ -65,11 +62,3 @@ def brought_in(crew: Crew, holdings: Sequence[Holding], old: SharedPlan, new: Sh
         size = write_holdings(crew.snapshots / name, own, new.part(spread=True))
         found += Parts(crew.instances, (name,), size)
     return found
-
-
-def buckets(spark: SparkSession, columns: Sequence[pa.Array]) -> pa.Array:
-    """The bucket of each group."""
-    names = [f"k{at}" for at in range(len(columns))]
-    table = pa.table([pa.array(range(len(columns[0])), type=pa.int64()), *columns], names=["number", *names])
-    frame = spark.createDataFrame(table).select("number", bucket_of([F.col(name) for name in names]).alias("bucket"))
-    return frame.toArrow().sort_by("number")["bucket"].combine_chunks()

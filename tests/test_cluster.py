@@ -88,6 +88,8 @@ def wait_for_entry(directory: Path, number: int) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_on_a_cluster_windows_are_what_they_are_in_local_mode(cluster: Cluster, tmp_path: Path, expected: dict[str, list[str]]) -> None:
     for part in (0, 1):
         prepare(tmp_path, part)

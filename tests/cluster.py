@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyspark
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 
 
 @dataclass

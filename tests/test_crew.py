@@ -14,11 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import bucket_of, cut, python_partials, queries, rows
+from cases import COLUMNS, bucket_of, cut, moment, python_partials, queries, rows
 from muntin.aggregates import AGGREGATES
+from muntin.errors import CheckpointError
+from muntin.expression.tree import AggregateCall
 from muntin.plan.divide import Sharing
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
+from muntin.query.model import GroupColumn, Output, Query
+from muntin.schema import BIGINT
+from muntin.semantics import TimeWindow
 from muntin.spark.assembling import Assembling, Step
 from muntin.spark.crew import Asked, Crew
 from muntin.spark.decoding import NO_FACTS, BatchFacts
@@ -34,6 +39,11 @@ from muntin.windows.shards import grouping_layout
 BATCHES = 4
 #: What may happen before an entry.
 EVENTS = ("nothing", "folders lost", "tasks twice", "restart with 1", "restart with 3", "to the driver", "to the executors")
+
+COUNT = AggregateCall("count", (), BIGINT)
+SEGMENT = GroupColumn("seg", COLUMNS["seg"])
+BY_SEGMENT = Query("q", "s", TimeWindow(20, 10), (Output("c", COUNT),), group_by=(SEGMENT,))
+ROW = dict.fromkeys(COLUMNS) | {"ts": moment(5), "seg": "a"}
 
 
 class InProcess(Crew):
@@ -149,3 +159,15 @@ def test_whatever_happens_between_entries_results_are_those_of_one_assembly(
     assert {name: life.results for name, life in run.assembling.lives.items()} == {name: life.results for name, life in alone.lives.items()}
     assert {name: life.late for name, life in run.assembling.lives.items()} == {name: life.late for name, life in alone.lives.items()}
     assert len(left) <= BATCHES + 1
+
+
+def test_a_part_that_is_missing_is_refused_by_its_name() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        some = (BY_SEGMENT,)
+        run = Run(Path(directory) / uuid.uuid4().hex, some, Sharing.AUTOMATIC, 2)
+        run.take(0, [ROW])
+        for name in run.crew.snapshots.files():
+            (run.crew.snapshots / name).remove()
+        run.happens("folders lost")
+        with pytest.raises(CheckpointError, match=r"(?s)every file of a checkpoint.*snapshot-parts/.*the file is missing"):
+            run.take(1, [ROW])

@@ -14,7 +14,8 @@ from muntin.errors import Refusal
 from muntin.plan.family import Family, family_of
 from muntin.query.model import Query
 
-#: From so many groups on, taking results from several processes outweighs a second Spark job in every batch (`benchmarks/`).
+#: From so many groups on, assembling side by side should outweigh a second Spark job in every batch. A guess, until the benchmark
+#: `groups` has been run on a quiet machine.
 MANY_GROUPS = 50_000
 
 
@@ -54,6 +55,11 @@ class Placing:
         """The same, by the names of queries."""
         for query in queries:
             self.learn({family_of(query): groups.get(query.name, 0)})
+
+    def agrees(self, other: Placing) -> bool:
+        """Whether the other one would have decided the same so far."""
+        same = (self.placement, self.instances, self.hindrance) == (other.placement, other.instances, other.hindrance)
+        return same and all(other(family) == decision for family, decision in self._decided.items())
 
     def __call__(self, family: Family) -> bool:
         return self._decided.setdefault(family.in_one, self._decide(family.in_one))

@@ -76,7 +76,8 @@ class Assembling:
 
     def _begin(self, plan: SharedPlan, parts: Parts = NO_PARTS) -> None:
         """The crew goes on from here, with what is in the parts."""
-        self._crew.rest_on(Basis(self._last, plan.part(spread=True), self.latest, self.punctuation, dict(self._spread), parts))
+        lives = {name: replace(life) for name, life in self._spread.items()}
+        self._crew.rest_on(Basis(self._last, plan.part(spread=True), self.latest, self.punctuation, lives, parts))
 
     # -- queries come, go and move ----------------------------------------------------------------------------------------------
 
@@ -89,7 +90,8 @@ class Assembling:
             self._begin(self.plan)
             self._crew.lineage = str(self._last.next_batch())
         self.once.use(plan.part(spread=False))
-        same = {one.query.name for one in self.plan.queries if one.query in {other.query for other in plan.queries}}
+        wanted = {one.query for one in plan.queries}
+        same = {one.query.name for one in self.plan.queries if one.query in wanted}
         since = BEGINNING if self.latest == BEGINNING else self.latest + 1
         self._spread = {
             name: self._spread[name] if name in same and name in self._spread else QueryLife(since) for name in _spread_in(plan)
@@ -156,9 +158,13 @@ class Assembling:
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
     def rest(self, parts: Parts) -> None:
-        """A snapshot was written: the crew begins with it from now on."""
+        """A snapshot was written: the crew begins with it from now on, or has nothing to do any more."""
         if self._spread:
-            self._crew.rest(parts, self._spread, latest=self.latest, punctuation=self.punctuation)
+            self._begin(self.plan, parts)
+            self._crew.forget(self._last)
+        elif self.crew and self.crew.basis is not None:
+            self.crew.retire()
+            self.crew.forget(self._last)
 
     def wants_snapshot(self) -> bool:
         """Where there is no slice log."""

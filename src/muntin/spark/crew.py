@@ -8,24 +8,23 @@ the instance's folder. The driver holds what instances are told, not what they h
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from muntin.spark.instances import SCHEMA, Basis, Order, Outcome, Told, outcome_from, taking
+from muntin.spark.instances import SCHEMA, Basis, Order, Outcome, Told, clearing, outcome_from, taking
 from muntin.spark.partials import bucket_of
 from muntin.spark.parting import Parting
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.place import Place
-from muntin.spark.scratch import clear_scratch
 from muntin.spark.shipping import check_executors
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.spread import SpreadWriter, Written
 from muntin.spark.slicelog import MOST_ENTRIES, SMALLEST_SNAPSHOT
-from muntin.windows.life import QueryLife
 from muntin.windows.turns import Report, together
 
 
@@ -115,6 +114,9 @@ class Crew:
             snapshot=asked.snapshot,
         )
         outcomes = sorted(self.carried_out(order), key=lambda one: one.instance)
+        for one in outcomes:
+            if one.refused is not None:
+                raise one.refused
         self.rebuilt += sum(one.anew for one in outcomes)
         return outcomes
 
@@ -145,11 +147,10 @@ class Crew:
         self.basis = basis
         self.before.clear()
 
-    def rest(self, parts: Parts, lives: Mapping[str, QueryLife], *, latest: int, punctuation: int) -> None:
-        """The snapshot that came of the last entry stands for all entries so far; what nobody needs any more goes."""
-        last = self.before[-1]
-        self.rest_on(Basis(last.entry, last.turn.plan, latest, punctuation, dict(lives), parts))
-        self.forget(last.entry)
+    def retire(self) -> None:
+        """No query is spread any more."""
+        self.basis = None
+        self.before.clear()
 
     def forget(self, upto: EntryId) -> None:
         """Delete parts of entries up to one, and of snapshots that no state begins with."""
@@ -162,10 +163,11 @@ class Crew:
                 (self.snapshots / name).remove()
 
     def release(self) -> None:
-        """The job has ended: executors keep nothing for it."""
+        """The job has ended: executors keep nothing for it. What is left where Spark cannot be reached goes with the executor."""
         if self._anchor is not None:
+            with suppress(Exception):
+                self._anchor.mapInArrow(clearing(self.run, self.stream), SCHEMA).toArrow()
             self._anchor.unpersist()
             self._anchor = None
-        clear_scratch(self.run, self.stream)
         if self._temporary is not None:
             self._temporary.remove_tree()

@@ -275,9 +275,11 @@ class Engine:
         load = self._loads.get(name, FIRST_LOAD)
         crew = crew_for(self.spark, held, run, name, self.placement, self.instances)
         hindrance = "" if crew or self.placement is Placement.DRIVER else NO_PLACE
-        self._placings[name] = placing = Placing(self.placement, self.instances, hindrance)
+        placing = Placing(self.placement, self.instances, hindrance)
         placing.learn(load.groups)
-        self._planners.pop(name, None)
+        if name not in self._planners or not self._placings[name].agrees(placing):  # a planner keeps the plans it made
+            self._planners.pop(name, None)
+            self._placings[name] = placing
         return StreamJob(
             self.streams[name],
             self._planner(name),
@@ -289,7 +291,7 @@ class Engine:
             on_progress=on_progress,
             load=load,
             crew=crew,
-            placing=placing,
+            placing=self._placings[name],
         )
 
     def _joiner(self, held: Checkpoint | None) -> Joiner:

@@ -15,12 +15,13 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.cloudpickle import dumps, loads
 
+from muntin.errors import CheckpointError
 from muntin.plan.shared import SharedPlan
 from muntin.spark.folders import Folder
 from muntin.spark.parting import stream_of
 from muntin.spark.parts import NO_PARTS, Parts, part_name, read_holdings, read_partials, write_holdings
 from muntin.spark.place import Place
-from muntin.spark.scratch import alone, scratch_of
+from muntin.spark.scratch import alone, clear_scratch, scratch_of
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.spread import SpreadWriter, Written
 from muntin.windows.assembly import Assembly
@@ -89,7 +90,9 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an instance has done: its report, what each writer wrote, results that go to the driver, the part of a snapshot it wrote."""
+    """What an instance has done: its report, what each writer wrote, results that go to the driver, the part of a snapshot it wrote;
+    whether it began anew; or why it could not.
+    """
 
     instance: int
     report: Report | None = None
@@ -97,6 +100,7 @@ class Outcome:
     returned: Sequence[tuple[str, bytes]] = ()
     snapshot: Parts = NO_PARTS
     anew: bool = False
+    refused: CheckpointError | None = None
 
 
 def taking(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -105,10 +109,25 @@ def taking(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     def take_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for instance in batch.column(0).to_pylist():
-                outcome: bytes = dumps(taken(order, instance))  # type: ignore[no-untyped-call]  # cloudpickle has no types
-                yield pa.record_batch([pa.array([outcome], type=pa.binary())], names=["outcome"])
+                try:
+                    outcome = taken(order, instance)
+                except CheckpointError as error:  # Spark would try again, in vain
+                    outcome = Outcome(instance, refused=error)
+                blob: bytes = dumps(outcome)  # type: ignore[no-untyped-call]  # cloudpickle has no types
+                yield pa.record_batch([pa.array([blob], type=pa.binary())], names=["outcome"])
 
     return take_all
+
+
+def clearing(run: str, stream: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What an executor does when the job has ended."""
+
+    def clear(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            clear_scratch(run, stream)
+        yield from ()
+
+    return clear
 
 
 def outcome_from(blob: bytes) -> Outcome:

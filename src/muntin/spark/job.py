@@ -243,8 +243,6 @@ class StreamJob:
         if self.crew:
             self.crew.release()
 
-    # -- counters ---------------------------------------------------------------------------------------------------------------
-
     def counters(self) -> dict[str, Any]:
         return {"registry": self.used, "totals": asdict(self.totals)} | self.assembly.counters()
 

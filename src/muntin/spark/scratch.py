@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from muntin.errors import StoreError
@@ -47,4 +47,7 @@ def alone(directory: Path) -> Iterator[None]:
 
 def clear_scratch(run: str, stream: str) -> None:
     """Remove what instances of this machine left."""
-    shutil.rmtree(scratch_of(run, stream), ignore_errors=True)
+    path = scratch_of(run, stream)
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # other streams of the run are still there
+        path.parent.rmdir()

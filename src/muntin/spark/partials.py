@@ -33,7 +33,7 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
+_SET, _CELL, _AT = "_muntin_set", "_muntin_cell", "_muntin_at"
 _ROWS, _LAST = "_muntin_rows", "_muntin_last"
 #: The instant of rows that find no match in a table; dead letters have none.
 UNMATCHED = -(2**63)
@@ -68,6 +68,16 @@ class LastingColumns:
     def coded_cells(self) -> list[Column]:
         """The cell of each grouping; all rows are in cell 0 of one that has none."""
         return [self.cells.cell(axes or ()) for axes in self.axes]
+
+    @cached_property
+    def split(self) -> list[Column]:
+        """The group columns and cells of rows that are used; none where slices are all there is. Other rows fall into one shard."""
+        used = F.col(at_name(0)) != F.lit(UNMATCHED)
+        keys = [F.when(used, key).alias(name) for name, key in self.keys.items()]
+        cells = [F.when(used, cell) for cell in self.coded_cells]
+        if len(cells) > 1:
+            return [*keys, F.posexplode(F.array(*cells)).alias(_SET, _CELL)]
+        return keys if self.axes[0] is None else [*keys, cells[0].alias(_CELL)]
 
     @cached_property
     def aggregates(self) -> list[Column]:
@@ -113,17 +123,17 @@ class Pass:
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        good, used = rows.good(micros), F.col(_USED)
-        frame = self.lasting.cells.positions(rows.frame, {_GOOD: good, _USED: good & rows.matched})
-        instants = [
-            F.when(used, key.column(micros, span)).otherwise(F.when(F.col(_GOOD), F.lit(UNMATCHED))).alias(f"_muntin_at{number}")
-            for number, key in enumerate(self.instants)
-        ]
-        keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
-        cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
-        taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
-        frame = frame.select("*", *instants, *keys, taken)
+        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, micros, span))
+        if self.lasting.split:
+            frame = frame.select("*", *self.lasting.split)
         return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
+
+    def _instants(self, rows: Rows, micros: Column, span: Interval | None) -> dict[str, Column]:
+        """For each way to find slices an instant inside the row's: the same for all rows without a match, none for dead letters."""
+        good, found = rows.good(micros), [key.column(micros, span) for key in self.instants]
+        if rows.matched is not None:
+            found = [F.when(rows.matched, at).otherwise(F.lit(UNMATCHED)) for at in found]
+        return {at_name(number): F.when(good, at) for number, at in enumerate(found)}
 
     @cached_property
     def instants(self) -> list[SliceKey]:
@@ -135,7 +145,7 @@ class Pass:
         """The set, its cell, its instant and its group columns; NULL for those that other sets have."""
         edges = [key.edges for key in self.instants]
         places = [edges.index(key.edges) for key in self.slice_keys]
-        at = self._of_sets({f"_muntin_at{place}": [s for s, one in enumerate(places) if one == place] for place in set(places)})
+        at = self._of_sets({at_name(place): [s for s, one in enumerate(places) if one == place] for place in set(places)})
         keys = [
             self._of_sets({name: [s for s, one in enumerate(self.groupings) if key in one.keys]}).alias(name)
             for name, key in zip(self.lasting.keys, self.expressions, strict=True)
@@ -155,7 +165,8 @@ class Pass:
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:
-        return [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(_LAST)]
+        one = F.lit(1) if rows.first is None else F.when(rows.first, F.lit(1))
+        return [F.count(one).alias(_ROWS), F.max(F.when(is_good(), micros)).alias(_LAST)]
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
@@ -182,6 +193,16 @@ def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:
     return [table.filter(pa.array(sets == one)) for one in range(number)]
 
 
+def at_name(number: int) -> str:
+    """The column of an instant inside the row's slice, found in one of the ways there are."""
+    return f"_muntin_at{number}"
+
+
+def is_good() -> Column:
+    """Not a dead letter: whatever its slices are, the row has an instant."""
+    return F.col(at_name(0)).isNotNull()
+
+
 def prefix(column: int) -> str:
     """How the names of a partial column's Spark columns begin."""
     return f"_muntin_p{column}_"
@@ -191,7 +212,7 @@ def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
     where = row_column(column.where) if column.where is not None else None
     if isinstance(column.partial, Failures):
-        return (F.count(F.when(F.col(_GOOD) & failed(column.args, where), F.lit(1))),)
+        return (F.count(F.when(is_good() & failed(column.args, where), F.lit(1))),)
     args = [row_column(arg).value for arg in column.args]
     if where is None:
         return column.partial.lift(F, *args)

@@ -95,5 +95,6 @@ def long_array(values: np.ndarray) -> Column:
 
 
 def moving(value: int, micros: Column) -> Column:
-    """A number that changes from batch to batch, kept out of the generated code: an element of an array, indexed by the row."""
-    return F.get(long_array(np.array([value, value])), F.pmod(micros, F.lit(2)).cast("int"))
+    """A number that changes from batch to batch, kept out of the generated code: an element of an array, indexed by the row's sign."""
+    number = F.lit(value).cast("bigint")
+    return F.get(F.array(number, number), F.shiftrightunsigned(micros, 63).cast("int"))

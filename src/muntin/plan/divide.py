@@ -12,7 +12,7 @@ Paper: on-the-fly-sharing-2006, section 4.3.3: sharing fragments pays while k, t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -91,7 +91,7 @@ def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> 
     by_name = {way.name: way for way in ways}
     if sharing is Sharing.SLICES or "joint" not in by_name:
         return by_name["conditional"].divisions
-    countable = math.prod(axis.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
+    countable = math.prod(axis.scale.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
     return by_name["joint" if countable else "marginal"].divisions
 
 
@@ -116,10 +116,8 @@ def all_axes(parts: Sequence[Division]) -> dict[Expression, Axis]:
 def cost(parts: Sequence[Division], load: Load) -> float:
     """Rows through each grouping, one search per axis, and the shards."""
     axes = all_axes(parts)
-    searching = load.rows * STEP_NS * sum(axis.steps for axis in axes.values())
-    return searching + sum(
-        grouping_cost(part.family, {axis.expression: axis.size for axis in part.axes(axes)}, len(part.predicates), load) for part in parts
-    )
+    searching = load.rows * STEP_NS * sum(axis.scale.steps for axis in axes.values())
+    return searching + sum(grouping_cost(part.family, sizes_of(part.axes(axes)), len(part.predicates), load) for part in parts)
 
 
 def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: int, load: Load) -> float:
@@ -151,8 +149,8 @@ def merged(whole: Division, load: Load) -> list[list[Query]]:
     axes = all_axes([whole])
     together: dict[frozenset[Expression], Part] = {}
     for query in whole.queries:
-        sizes = {axis.expression: axis.size for axis in Division((query,), by_cell=True).axes(axes)}
-        part = together.setdefault(frozenset(sizes), Part(whole.family, [], sizes, set()))
+        found = sizes_of(Division((query,), by_cell=True).axes(axes))
+        part = together.setdefault(frozenset(found), Part(whole.family, [], found, set()))
         part.members.append(query)
         part.predicates.add(query.where)
     alive = dict(enumerate(together.values()))
@@ -199,4 +197,9 @@ def is_worth_rolling_up(coarse: Division, fine: Division, load: Load) -> bool:
 
 def roll_up_cost(part: Division, load: Load) -> float:
     """Finer shards, gone over once more in Python."""
-    return SHARD_NS / 4 * load.shards(part.family, {axis.expression: axis.size for axis in part.axes(all_axes([part]))})
+    return SHARD_NS / 4 * load.shards(part.family, sizes_of(part.axes(all_axes([part]))))
+
+
+def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
+    """How many positions each expression has."""
+    return {axis.expression: axis.scale.size for axis in axes}

@@ -18,6 +18,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from muntin.expression.tree import Call, Expression, Literal
+from muntin.hashing import hashed_once
 from muntin.schema import BOOLEAN
 
 
@@ -154,20 +155,18 @@ def tests_of(predicate: Predicate) -> Iterable[Test]:
 
 
 @dataclass(frozen=True)
-class Axis:
-    """An expression and the cuts that some predicate asks for, ascending."""
+class Scale:
+    """The positions of an axis: as many for values as a binary search of so many steps tells apart, then those of NULL and of a failure."""
 
-    expression: Expression
-    cuts: tuple[Cut, ...]
+    steps: int
 
     @property
-    def steps(self) -> int:
-        """Steps of a binary search among the cuts."""
-        return len(self.cuts).bit_length()
+    def last(self) -> int:
+        """The last position of values: past every cut, like all that no cut divides from it."""
+        return self.null - 1
 
     @property
     def null(self) -> int:
-        """The position of NULL; values have the positions before it."""
         return 1 << self.steps
 
     @property
@@ -178,10 +177,23 @@ class Axis:
     def size(self) -> int:
         return self.null + 2
 
+
+@hashed_once
+@dataclass(frozen=True)
+class Axis:
+    """An expression and the cuts that some predicate asks for, ascending."""
+
+    expression: Expression
+    cuts: tuple[Cut, ...]
+
+    @property
+    def scale(self) -> Scale:
+        return Scale(len(self.cuts).bit_length())
+
     def position(self, value: Any) -> int:
         """Where a value lies: the definition; Spark finds it by binary search."""
         if value is None:
-            return self.null
+            return self.scale.null
         if value != value:  # NaN is greater than every constant
             return len(self.cuts)
         return sum(1 for cut in self.cuts if (value > cut.value if cut.side is Side.ABOVE else value >= cut.value))

@@ -22,10 +22,10 @@ from muntin.aggregates.base import Array
 from muntin.columnar import integers
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
-from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
-from muntin.spark.cells import CellSearch
+from muntin.spark.buckets import Buckets
+from muntin.spark.cells import CellSearch, Search
 from muntin.spark.columns import Compiled
 from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of, row_column
@@ -52,13 +52,13 @@ class BatchFacts:
 class LastingColumns:
     """The Columns of a pass that are the same for every batch: cells, if a grouping has them, group columns, and aggregates."""
 
-    axes: tuple[tuple[Axis, ...] | None, ...]
+    searches: tuple[tuple[Search, ...] | None, ...]
     expressions: tuple[Expression, ...]
     columns: tuple[PartialColumn, ...]
 
     @cached_property
     def cells(self) -> CellSearch:
-        return CellSearch(tuple(dict.fromkeys(axis for axes in self.axes for axis in axes or ())))
+        return CellSearch(tuple(dict.fromkeys(one for searches in self.searches for one in searches or ())))
 
     @cached_property
     def keys(self) -> dict[str, Column]:
@@ -67,7 +67,7 @@ class LastingColumns:
     @cached_property
     def coded_cells(self) -> list[Column]:
         """The cell of each grouping; all rows are in cell 0 of one that has none."""
-        return [self.cells.cell(axes or ()) for axes in self.axes]
+        return [self.cells.cell(searches or ()) for searches in self.searches]
 
     @cached_property
     def split(self) -> list[Column]:
@@ -77,7 +77,7 @@ class LastingColumns:
         cells = [F.when(used, cell) for cell in self.coded_cells]
         if len(cells) > 1:
             return [*keys, F.posexplode(F.array(*cells)).alias(_SET, _CELL)]
-        return keys if self.axes[0] is None else [*keys, cells[0].alias(_CELL)]
+        return keys if self.searches[0] is None else [*keys, cells[0].alias(_CELL)]
 
     @cached_property
     def aggregates(self) -> list[Column]:
@@ -90,13 +90,13 @@ class LastingColumns:
 
 @lru_cache(maxsize=64)
 def lasting_columns(
-    axes: tuple[tuple[Axis, ...] | None, ...],
+    searches: tuple[tuple[Search, ...] | None, ...],
     expressions: tuple[Expression, ...],
     columns: tuple[PartialColumn, ...],
     _application: str,
 ) -> LastingColumns:
     """Kept: a plan whose queries changed often computes the same as the one before, and so does the next run of the same queries."""
-    return LastingColumns(axes, expressions, columns)
+    return LastingColumns(searches, expressions, columns)
 
 
 @dataclass(frozen=True)
@@ -117,13 +117,17 @@ class Pass:
 
     @cached_property
     def lasting(self) -> LastingColumns:
-        axes = tuple(grouping.axes if grouping.by_cell else None for grouping in self.groupings)
-        return lasting_columns(axes, self.expressions, self.groupings[0].columns, application())
+        searches = tuple(tuple(map(Search.on, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
+        return lasting_columns(searches, self.expressions, self.groupings[0].columns, application())
+
+    @cached_property
+    def buckets(self) -> Buckets | None:
+        return self.lasting.cells.buckets({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, micros, span))
+        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, micros, span), self.buckets)
         if self.lasting.split:
             frame = frame.select("*", *self.lasting.split)
         return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
-from muntin.plan.fragments import Axis, axes_of, decomposed
+from muntin.plan.fragments import Axis, axes_of, touched
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
 
@@ -56,7 +56,8 @@ class Division:
 
     def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
         """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
-        return tuple(known[axis.expression] for axis in axes_of(map(decomposed, self.predicates))) if self.by_cell else ()
+        expressions = dict.fromkeys(expression for where in self.predicates for expression in touched(where))
+        return tuple(known[expression] for expression in expressions) if self.by_cell else ()
 
     @cached_property
     def predicates(self) -> list[Expression]:
@@ -110,7 +111,7 @@ def choices(members: Sequence[Query], load: Load) -> list[Choice]:
 def all_axes(parts: Sequence[Division]) -> dict[Expression, Axis]:
     """Every axis that some division's predicates touch."""
     predicates = dict.fromkeys(where for part in parts if part.by_cell for where in part.predicates)
-    return {axis.expression: axis for axis in axes_of(map(decomposed, predicates))}
+    return {axis.expression: axis for axis in axes_of(tuple(predicates))}
 
 
 def cost(parts: Sequence[Division], load: Load) -> float:
@@ -149,24 +150,29 @@ def merged(whole: Division, load: Load) -> list[list[Query]]:
     axes = all_axes([whole])
     together: dict[frozenset[Expression], Part] = {}
     for query in whole.queries:
-        found = sizes_of(Division((query,), by_cell=True).axes(axes))
-        part = together.setdefault(frozenset(found), Part(whole.family, [], found, set()))
+        expressions = frozenset(touched(query.where) if query.where is not None else ())
+        if expressions not in together:
+            sizes = sizes_of(axis for expression, axis in axes.items() if expression in expressions)
+            together[expressions] = Part(whole.family, [], sizes, set())
+        part = together[expressions]
         part.members.append(query)
         part.predicates.add(query.where)
     alive = dict(enumerate(together.values()))
-    gains = {(a, b): gain(alive[a], alive[b], load) for a in alive for b in alive if b < a}
+    costs = {at: part.cost(load) for at, part in alive.items()}
+
+    def gain(a: int, b: int) -> float:
+        """What two parts cost more apart than together; nothing is gained by cells too many to count."""
+        united = alive[a].united(alive[b]).cost(load)
+        return -math.inf if united == math.inf else costs[a] + costs[b] - united
+
+    gains = {(a, b): gain(a, b) for a in alive for b in alive if b < a}
     while gains and max(gains.values()) >= 0:
-        a, b = max(gains, key=lambda pair: gains[pair])
+        a, b = max(gains, key=gains.__getitem__)
         alive[a] = alive[a].united(alive.pop(b))
+        costs[a] = alive[a].cost(load)
         gains = {pair: saved for pair, saved in gains.items() if b not in pair and a not in pair}
-        gains |= {(a, other): gain(alive[a], alive[other], load) for other in alive if other != a}
+        gains |= {(a, other): gain(a, other) for other in alive if other != a}
     return [part.members for part in alive.values()]
-
-
-def gain(one: Part, other: Part, load: Load) -> float:
-    """What two parts cost more apart than together; nothing is gained by cells too many to count."""
-    together = one.united(other).cost(load)
-    return -math.inf if together == math.inf else one.cost(load) + other.cost(load) - together
 
 
 def rolled_up(parts: Sequence[Division], load: Load) -> list[Division]:

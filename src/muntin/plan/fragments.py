@@ -204,11 +204,18 @@ class Axis:
         return f"{self.expression}" if opaque else f"{self.expression} cut by {constants} constant{'s' if constants != 1 else ''}"
 
 
-def axes_of(predicates: Iterable[Predicate]) -> tuple[Axis, ...]:
-    """The axes of a set of predicates: each expression once, with every cut any of them asks for."""
+@lru_cache(maxsize=10_000)
+def touched(expression: Expression) -> tuple[Expression, ...]:
+    """What a predicate tests, each once, in order of first appearance."""
+    return tuple(dict.fromkeys(test.expression for test in tests_of(decomposed(expression))))
+
+
+@lru_cache(maxsize=64)
+def axes_of(predicates: tuple[Expression, ...]) -> tuple[Axis, ...]:
+    """The axes of a set of predicates: each expression once, with every cut any of them asks for. Kept: a planner asks again and again."""
     cuts: dict[Expression, set[Cut]] = {}
     for predicate in predicates:
-        for test in tests_of(predicate):
+        for test in tests_of(decomposed(predicate)):
             wanted = cuts.setdefault(test.expression, set())
             wanted.update(cut for stretch in test.stretches for cut in (stretch.low, stretch.high) if cut is not None)
     return tuple(Axis(expression, tuple(sorted(wanted, key=Cut.sort_key))) for expression, wanted in cuts.items())

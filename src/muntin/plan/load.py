@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
@@ -55,7 +56,7 @@ class Load:
         known = [counted * math.prod(singly[axis] for axis in axes - some) for some, counted in self.cells.items() if some < axes]
         return min([math.prod(singly.values()), *known])
 
-    @property
+    @cached_property
     def _evenness(self) -> float:
         """How many shards there were for each one guessed, over what was observed."""
         known = [(shards, self._guess(family, dict.fromkeys(axes, 1))) for (family, axes), shards in self.observed.items() if axes]

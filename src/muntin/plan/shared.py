@@ -95,7 +95,7 @@ class QueryPlan:
 
     @cached_property
     def family(self) -> Family:
-        return shared(family_of(self.query))
+        return family_of(self.query)
 
     @cached_property
     def columns(self) -> tuple[PartialColumn, ...]:

@@ -263,7 +263,7 @@ class StreamJob:
             "punctuation": self.assembly.punctuation,
             "latest": self.assembly.latest,
             "totals": asdict(self.totals),
-            "queries": {name: asdict(life) for name, life in self.assembly.lives.items()},
+            "queries": {name: dict(vars(life)) for name, life in self.assembly.lives.items()},
             "aggregations": asdict(self.assembly.aggregations),
         }
 

@@ -67,7 +67,10 @@ class StoreWindows:
         self.windows = WindowSet(tuple(plan.query.sliding for plan in self.plans))
         self.kin = self._kin()
         self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
-        self.users = {column: np.array([column in plan.columns for plan in self.plans]) for column in store.columns}
+        self.users = {column: np.zeros(len(self.plans), dtype=bool) for column in store.columns}
+        for at, plan in enumerate(self.plans):
+            for column in plan.columns:
+                self.users[column][at] = True
 
     def _kin(self) -> list[Kin]:
         together: dict[object, list[int]] = {}

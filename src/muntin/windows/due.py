@@ -79,6 +79,18 @@ class WindowSet:
         ends = self.first_end[owner] + ids * self.slide[owner]
         return ends - self.range[owner], ends
 
+    def missed(self, starts: Array, *, punctuation: int, since: Array) -> tuple[Array, Array]:
+        """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
+
+        Queries × slices. Windows that start before `since` cannot be missed.
+        """
+        offset, slide = self.first_end[:, None], self.slide[:, None]
+        first = np.maximum((starts - offset) // slide + 1, self.wids_after(since + self.range - 1)[:, None])
+        last = (starts + self.range[:, None] - offset) // slide
+        closed = self.wids_after(punctuation)[:, None] - 1
+        some = (first <= closed) & (first <= last)
+        return some, some & (last <= closed)
+
     def horizon(self, punctuation: int) -> int:
         """Where the earliest window starts that a punctuation leaves open: no slice before it is needed."""
         return int((self.first_end + self.wids_after(punctuation) * self.slide - self.range).min())
@@ -106,15 +118,3 @@ def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWi
     first = wids_after(after, window) if begun else int(ids[0])
     last = max(wids_after(min(upto, latest), window) - 1, int(ids[-1]) if len(ids) else first - 1)
     return np.arange(first, last + 1, dtype=np.int64)
-
-
-def missed(starts: Array, *, punctuation: int, window: TimeWindow, since: int = BEGINNING) -> tuple[Array, Array]:
-    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
-
-    Windows that start before `since` cannot be missed.
-    """
-    first = np.maximum((starts - window.first_end) // window.slide + 1, wids_after(since + window.range - 1, window))
-    last = (starts + (window.range - window.first_end)) // window.slide
-    closed = wids_after(punctuation, window) - 1
-    some = (first <= closed) & (first <= last)
-    return some, some & (last <= closed)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -56,8 +57,16 @@ class Division:
 
     def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
         """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
-        expressions = dict.fromkeys(expression for where in self.predicates for expression in touched(where))
-        return tuple(known[expression] for expression in expressions) if self.by_cell else ()
+        return tuple(known[expression] for expression in self.expressions)
+
+    @cached_property
+    def expressions(self) -> AbstractSet[Expression]:
+        """What the predicates test, in order of first appearance, if they are told apart by cells."""
+        return dict.fromkeys(one for where in self.predicates if self.by_cell for one in touched(where)).keys()
+
+    @cached_property
+    def families(self) -> frozenset[Family]:
+        return frozenset(map(family_of, self.queries))
 
     @cached_property
     def predicates(self) -> list[Expression]:
@@ -209,3 +218,26 @@ def roll_up_cost(part: Division, load: Load) -> float:
 def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
     """How many positions each expression has."""
     return {axis.expression: axis.scale.size for axis in axes}
+
+
+def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Division] | None:
+    """The same groupings for queries of which some came or went; None if one that came fits into none of them."""
+    place = {query: at for at, part in enumerate(parts) for query in part.queries}
+    members: list[list[Query]] = [[] for _ in parts]
+    for query in queries:
+        fitting = [place[query]] if query in place else [at for at, part in enumerate(parts) if fits(query, part)]
+        if not fitting:
+            return None
+        members[min(fitting, key=lambda at: len(parts[at].expressions))].append(query)
+    changed = [Division(tuple(some), part.by_cell) for some, part in zip(members, parts, strict=True) if some]
+    axes = all_axes(changed)
+    countable = all(math.prod(sizes_of(part.axes(axes)).values()) <= MOST_CELLS for part in changed)
+    return changed if countable else None
+
+
+def fits(query: Query, part: Division) -> bool:
+    """Whether a query can come into a grouping without a new axis, group column or conditional column."""
+    if family_of(query) not in part.families:
+        return False
+    tested = touched(query.where) if query.where is not None else ()
+    return part.expressions >= set(tested) if part.by_cell else query.where is None or query.where in part.predicates

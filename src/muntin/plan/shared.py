@@ -117,6 +117,11 @@ class SharedPlan:
     sharing: Sharing
     division: tuple[Division, ...] = ()
 
+    @cached_property
+    def shape(self) -> object:
+        """What plans have in common whose groupings count the same things, whatever their constants and windows."""
+        return frozenset((one.family, frozenset(axis.expression for axis in one.axes), frozenset(one.columns)) for one in self.groupings)
+
     def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
         return tuple(plan for plan in self.queries if plan.grouping == index)
 

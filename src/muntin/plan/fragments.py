@@ -4,8 +4,8 @@ In: the predicates of many queries. Out: axes, an expression and the constants t
 is its cell, and `signatures` says which predicates hold there. Convention: a position counts the cuts a value has passed; two more
 positions stand for NULL and for an expression that failed. A predicate that cannot be taken apart is an axis of its own, cut at TRUE.
 Paper: on-the-fly-sharing-2006, section 4. There every predicate is evaluated on every row and the bitmap hashed; here a row costs one
-binary search per expression, and predicates are evaluated once per distinct cell. Axes are as large as the next power of two, so that
-a query that comes or goes seldom changes the code that finds the position.
+binary search per expression, and predicates are evaluated once per distinct cell. Axes are larger than they need to be, so that a query
+that comes or goes seldom changes the code that finds the position.
 """
 
 from __future__ import annotations
@@ -156,9 +156,18 @@ def tests_of(predicate: Predicate) -> Iterable[Test]:
 
 @dataclass(frozen=True)
 class Scale:
-    """The positions of an axis: as many for values as a binary search of so many steps tells apart, then those of NULL and of a failure."""
+    """The positions of an axis: as many for values as a binary search of so many steps tells apart, then those of NULL and of a failure.
+
+    It is part of the code that finds a row's cell. So there are few of them: with room for 1, 3, 15, 127, 1,023, … cuts.
+    """
 
     steps: int
+
+    @classmethod
+    def of(cls, cuts: int) -> Scale:
+        """The smallest with room for so many cuts."""
+        steps = cuts.bit_length()
+        return cls(steps if steps <= 2 else 4 + 3 * max(0, -(-(steps - 4) // 3)))
 
     @property
     def last(self) -> int:
@@ -188,7 +197,7 @@ class Axis:
 
     @property
     def scale(self) -> Scale:
-        return Scale(len(self.cuts).bit_length())
+        return Scale.of(len(self.cuts))
 
     def position(self, value: Any) -> int:
         """Where a value lies: the definition; Spark finds it by binary search."""

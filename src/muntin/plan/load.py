@@ -65,7 +65,7 @@ class Load:
 
 def filled_positions(axis: Expression, size: int) -> float:
     """Positions of an axis that values are likely to be in, before any were seen: few values are common, most are rare."""
-    return 2.0 if axis.type == BOOLEAN else min(float(size), 4.0 * math.sqrt(size))
+    return 2.0 if axis.type == BOOLEAN else min(float(size), 3.0 * math.sqrt(size))
 
 
 FIRST_LOAD = Load()

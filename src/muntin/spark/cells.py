@@ -74,13 +74,14 @@ class SearchColumns:
 
     @property
     def steps(self) -> int:
-        return self.search.scale.steps
+        """As many as the constants need, and none where a `Bucketizer` searches."""
+        return len(self.search.constants or ()).bit_length()
 
     @cached_property
     def table(self) -> Column:
         """The constants, ascending; padded with NULL, which no value passes, to one less than a power of two."""
         constants = self.search.constants or ()
-        padded = [*constants, *[None] * (self.search.scale.last - len(constants))]
+        padded = [*constants, *[None] * ((1 << self.steps) - 1 - len(constants))]
         return F.from_json(F.lit("[" + ",".join(map(spelled, padded)) + "]"), f"array<{self.value[1]}>")
 
     def start(self) -> dict[str, Column]:

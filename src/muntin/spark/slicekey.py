@@ -56,7 +56,7 @@ class SliceKey:
     @property
     def edges(self) -> tuple[KeyKind, tuple[Progression, ...]]:
         """What two keys have in common that give rows the same instants."""
-        return self.kind, self.slices.progressions
+        return self.kind, (self.slices.tick,) if self.kind is KeyKind.TICK else self.slices.progressions
 
     def column(self, micros: Column, span: Interval | None) -> Column:
         """An instant inside the row's slice; `span` is where rows are expected: outside it a ring leaves them their own tick."""

@@ -68,9 +68,7 @@ def test_what_hinders_executors_is_said() -> None:
 
 
 def test_a_placement_nobody_knows_is_refused() -> None:
-    with pytest.raises(
-        Refusal, match=r"(?s)driver or on the executors.*'moon'.*way out: choose one of driver, executors, automatic"
-    ):
+    with pytest.raises(Refusal, match=r"(?s)driver or on the executors.*'moon'.*way out: choose one of driver, executors, automatic"):
         Placing(Placement.named("moon"))
 
 

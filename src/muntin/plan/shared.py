@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
-from muntin.hashing import hashed_once
+from muntin.hashing import hashed_once, shared
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions, nowhere
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
@@ -96,13 +96,18 @@ class QueryPlan:
 
     @cached_property
     def family(self) -> Family:
-        return replace(family_of(self.query), spread=self.spread)
+        return shared(replace(family_of(self.query), spread=True)) if self.spread else family_of(self.query)
 
     @cached_property
     def columns(self) -> tuple[PartialColumn, ...]:
         """Every column the query stands on, each once, the rows first."""
         used = [ROWS, *([] if self.failures is None else [self.failures])]
         return tuple(dict.fromkeys(used + [column for _, columns in self.calls.values() for column in columns]))
+
+    @cached_property
+    def selects(self) -> object:
+        """What queries have in common that differ only in their windows and predicates."""
+        return shared((self.query.outputs, self.query.having, self.query.emit_empty, self.columns))
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,11 @@ class SharedPlan:
     def part(self, *, spread: bool) -> SharedPlan:
         """The plan of the queries that are spread over instances, or of those that are assembled once; all groupings stay."""
         return replace(self, queries=tuple(plan for plan in self.queries if plan.spread is spread))
+
+    @cached_property
+    def shape(self) -> object:
+        """What plans have in common whose groupings count the same things, whatever their constants and windows."""
+        return frozenset((one.family, frozenset(axis.expression for axis in one.axes), frozenset(one.columns)) for one in self.groupings)
 
     def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
         return tuple(plan for plan in self.queries if plan.grouping == index)
@@ -153,13 +163,18 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate], *, spread: bool = False) -> QueryPlan:
+    return _query_plan(query, query.text, grouping, tuple(aggregates[call.aggregate] for call in query.aggregate_calls), spread)
+
+
+@lru_cache(maxsize=10_000)
+def _query_plan(query: Query, _text: str, grouping: int, aggregates: tuple[Aggregate, ...], spread: bool) -> QueryPlan:
+    """Kept: when queries come and go, most of them stay."""
     fallible = fallible_parts(query)
     calls = {}
-    for call in query.aggregate_calls:
-        aggregate = aggregates[call.aggregate]
+    for call, aggregate in zip(query.aggregate_calls, aggregates, strict=True):
         placed = aggregate.partials(*(arg.type for arg in call.args))
-        calls[call] = aggregate, tuple(PartialColumn(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    return QueryPlan(query, grouping, PartialColumn(Failures(), fallible) if fallible else None, calls, spread)
+        calls[call] = aggregate, tuple(shared(PartialColumn(partial, tuple(call.args[at] for at in taken))) for partial, taken in placed)
+    return QueryPlan(query, grouping, shared(PartialColumn(Failures(), fallible)) if fallible else None, calls, spread)
 
 
 def fallible_parts(query: Query) -> tuple[Expression, ...]:

@@ -88,10 +88,10 @@ class Collecting:
 def facts_alone(rows: Rows) -> BatchFacts:
     """What a batch says about itself where no query asks for more."""
     micros = micros_of(rows.stream)
-    good = rows.good(micros)
-    counts = rows.frame.agg(F.count(F.lit(1)), F.max(F.when(good, micros)), F.count(F.when(~good, F.lit(1)))).toArrow()
-    read, last, dead = (column.to_pylist()[0] for column in counts.columns)
-    return BatchFacts(read, BEGINNING if last is None else last, dead)
+    timed = F.when(rows.good(micros), micros)
+    counts = rows.frame.agg(F.count(F.lit(1)), F.max(timed), F.count(timed)).toArrow()
+    read, last, good = (column.to_pylist()[0] for column in counts.columns)
+    return BatchFacts(read, BEGINNING if last is None else last, read - good)
 
 
 def expected_span(facts: BatchFacts, punctuation: int) -> Interval | None:

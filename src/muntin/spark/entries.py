@@ -7,7 +7,7 @@ Convention: an entry carries its pin, so that it can be read under the plan it w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -82,7 +82,7 @@ def pin_from(header: Mapping[str, Any]) -> Pin:
 def entry_form(entry: Entry, planner: Planner) -> Form:
     groupings = planner.named(entry.pin.registry, entry.pin.division).groupings
     blobs = [encode_partials(one, grouping_layout(grouping)) for one, grouping in zip(entry.partials, groupings, strict=True)]
-    header = {"pin": asdict(entry.pin), "facts": asdict(entry.facts), "kind": entry.kind.value, "parts": asdict(entry.parts)}
+    header = {"pin": dict(vars(entry.pin)), "facts": dict(vars(entry.facts)), "kind": entry.kind.value, "parts": dict(vars(entry.parts))}
     return header, blobs
 
 
@@ -96,7 +96,7 @@ def entry_from(id: EntryId, header: Mapping[str, Any], blobs: Sequence[memoryvie
 def snapshot_form(snapshot: Snapshot) -> Form:
     header, blobs = holding_blobs(snapshot.holdings, snapshot.plan)
     spread = [one.query.name for one in snapshot.plan.queries if one.spread]
-    return snapshot.counters | header | {"spread": spread, "parts": asdict(snapshot.parts)}, blobs
+    return snapshot.counters | header | {"spread": spread, "parts": dict(vars(snapshot.parts))}, blobs
 
 
 def snapshot_from(id: EntryId, header: dict[str, Any], blobs: Sequence[memoryview], planner: Planner) -> Snapshot:

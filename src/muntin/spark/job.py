@@ -84,7 +84,7 @@ class StreamJob:
         self.stopping = False
         self.failure: BaseException | None = None
         self._span: Interval | None = None
-        self._seen: tuple[SharedPlan | None, float] = None, 0.0
+        self._seen: tuple[object, float] = None, 0.0
         self._watch = Stopwatch(self.totals)
         if self.log:
             self._recover(self.log)
@@ -225,13 +225,14 @@ class StreamJob:
         self.on_progress(self.progress())
 
     def _observe(self, found: Collected) -> None:
-        """Look at the load again where the plan is new or batches have come to be of another kind."""
+        """Look at the load again where the groupings are new or batches have come to be of another kind."""
         shards = (sum(map(len, found.partials)) + sum(one.shards for one in found.tallies.values())) / max(1, found.facts.rows)
-        if self.plan is not self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
+        shape = self.plan.shape
+        if shape != self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
             counts = {position: (tally.shards, tally.groups) for position, tally in found.tallies.items()}
             load = observed(self.plan, found.partials, found.facts.rows, counts)
             if load:
-                self.load, self._seen = load, (self.plan, shards)
+                self.load, self._seen = load, (shape, shards)
 
     def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
 from muntin.plan.family import BUCKETS
-from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
-from muntin.spark.cells import CellSearch
+from muntin.spark.buckets import Buckets
+from muntin.spark.cells import CellSearch, Search
 from muntin.spark.columns import Compiled
 from muntin.spark.decoding import AT, BUCKET, CELL, LAST, ROWS, SET, UNMATCHED, BatchFacts, Decoding, key_name, lane_prefix
 from muntin.spark.own_columns import application
@@ -32,20 +32,18 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _USED = "_muntin_good", "_muntin_used"
-
 
 @dataclass(frozen=True)
 class LastingColumns:
     """The Columns of a pass that are the same for every batch: cells, if a grouping has them, group columns, and aggregates."""
 
-    axes: tuple[tuple[Axis, ...] | None, ...]
+    searches: tuple[tuple[Search, ...] | None, ...]
     expressions: tuple[Expression, ...]
     columns: tuple[PartialColumn, ...]
 
     @cached_property
     def cells(self) -> CellSearch:
-        return CellSearch(tuple(dict.fromkeys(axis for axes in self.axes for axis in axes or ())))
+        return CellSearch(tuple(dict.fromkeys(one for searches in self.searches for one in searches or ())))
 
     @cached_property
     def keys(self) -> dict[str, Column]:
@@ -54,7 +52,17 @@ class LastingColumns:
     @cached_property
     def coded_cells(self) -> list[Column]:
         """The cell of each grouping; all rows are in cell 0 of one that has none."""
-        return [self.cells.cell(axes or ()) for axes in self.axes]
+        return [self.cells.cell(searches or ()) for searches in self.searches]
+
+    @cached_property
+    def split(self) -> list[Column]:
+        """The group columns and cells of rows that are used; none where slices are all there is. Other rows fall into one shard."""
+        used = F.col(at_name(0)) != F.lit(UNMATCHED)
+        keys = [F.when(used, key).alias(name) for name, key in self.keys.items()]
+        cells = [F.when(used, cell) for cell in self.coded_cells]
+        if len(cells) > 1:
+            return [*keys, F.posexplode(F.array(*cells)).alias(SET, CELL)]
+        return keys if self.searches[0] is None else [*keys, cells[0].alias(CELL)]
 
     @cached_property
     def aggregates(self) -> list[Column]:
@@ -67,13 +75,13 @@ class LastingColumns:
 
 @lru_cache(maxsize=64)
 def lasting_columns(
-    axes: tuple[tuple[Axis, ...] | None, ...],
+    searches: tuple[tuple[Search, ...] | None, ...],
     expressions: tuple[Expression, ...],
     columns: tuple[PartialColumn, ...],
     _application: str,
 ) -> LastingColumns:
     """Kept: a plan whose queries changed often computes the same as the one before, and so does the next run of the same queries."""
-    return LastingColumns(axes, expressions, columns)
+    return LastingColumns(searches, expressions, columns)
 
 
 @dataclass(frozen=True)
@@ -98,22 +106,19 @@ class Pass:
 
     @cached_property
     def lasting(self) -> LastingColumns:
-        axes = tuple(grouping.axes if grouping.by_cell else None for grouping in self.groupings)
-        return lasting_columns(axes, self.expressions, self.groupings[0].columns, application())
+        searches = tuple(tuple(map(Search.on, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
+        return lasting_columns(searches, self.expressions, self.groupings[0].columns, application())
+
+    @cached_property
+    def buckets(self) -> Buckets | None:
+        return self.lasting.cells.buckets({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         micros = micros_of(self.stream)
-        good, used = rows.good(micros), F.col(_USED)
-        frame = self.lasting.cells.positions(rows.frame, {_GOOD: good, _USED: good & rows.matched})
-        instants = [
-            F.when(used, key.column(micros, span)).otherwise(F.when(F.col(_GOOD), F.lit(UNMATCHED))).alias(f"_muntin_at{number}")
-            for number, key in enumerate(self.instants)
-        ]
-        keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
-        cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
-        taken = F.posexplode(F.array(*cells)).alias(SET, CELL) if len(cells) > 1 else cells[0].alias(CELL)
-        frame = frame.select("*", *instants, *keys, taken)
+        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, micros, span), self.buckets)
+        if self.lasting.split:
+            frame = frame.select("*", *self.lasting.split)
         frame = frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
         return frame.withColumn(BUCKET, self._bucket) if any(one.family.spread for one in self.groupings) else frame
 
@@ -127,6 +132,13 @@ class Pass:
                 found = F.when(F.col(SET) == F.lit(number), bucket).otherwise(found) if len(self.groupings) > 1 else bucket
         return found
 
+    def _instants(self, rows: Rows, micros: Column, span: Interval | None) -> dict[str, Column]:
+        """For each way to find slices an instant inside the row's: the same for all rows without a match, none for dead letters."""
+        good, found = rows.good(micros), [key.column(micros, span) for key in self.instants]
+        if rows.matched is not None:
+            found = [F.when(rows.matched, at).otherwise(F.lit(UNMATCHED)) for at in found]
+        return {at_name(number): F.when(good, at) for number, at in enumerate(found)}
+
     @cached_property
     def instants(self) -> list[SliceKey]:
         """The ways to find a slice, each once."""
@@ -137,7 +149,7 @@ class Pass:
         """The set, its cell, its instant and its group columns; NULL for those that other sets have."""
         edges = [key.edges for key in self.instants]
         places = [edges.index(key.edges) for key in self.slice_keys]
-        at = self._of_sets({f"_muntin_at{place}": [s for s, one in enumerate(places) if one == place] for place in set(places)})
+        at = self._of_sets({at_name(place): [s for s, one in enumerate(places) if one == place] for place in set(places)})
         keys = [
             self._of_sets({name: [s for s, one in enumerate(self.groupings) if key in one.keys]}).alias(name)
             for name, key in zip(self.lasting.keys, self.expressions, strict=True)
@@ -157,7 +169,8 @@ class Pass:
 
     @staticmethod
     def _facts(rows: Rows, micros: Column) -> list[Column]:
-        return [F.count(F.when(rows.first, F.lit(1))).alias(ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(LAST)]
+        one = F.lit(1) if rows.first is None else F.when(rows.first, F.lit(1))
+        return [F.count(one).alias(ROWS), F.max(F.when(is_good(), micros)).alias(LAST)]
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         parts = self.decoding.sets(self.frame(rows, span).toArrow())
@@ -169,11 +182,21 @@ def bucket_of(keys: Sequence[Column]) -> Column:
     return F.pmod(F.xxhash64(*keys), F.lit(BUCKETS)).cast("int")
 
 
+def at_name(number: int) -> str:
+    """The column of an instant inside the row's slice, found in one of the ways there are."""
+    return f"_muntin_at{number}"
+
+
+def is_good() -> Column:
+    """Not a dead letter: whatever its slices are, the row has an instant."""
+    return F.col(at_name(0)).isNotNull()
+
+
 def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
     where = row_column(column.where) if column.where is not None else None
     if isinstance(column.partial, Failures):
-        return (F.count(F.when(F.col(_GOOD) & failed(column.args, where), F.lit(1))),)
+        return (F.count(F.when(is_good() & failed(column.args, where), F.lit(1))),)
     args = [row_column(arg).value for arg in column.args]
     if where is None:
         return column.partial.lift(F, *args)

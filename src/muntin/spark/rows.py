@@ -7,7 +7,7 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from pyspark.sql import Column, DataFrame
@@ -39,22 +39,30 @@ def _row_column(expression: Expression, _application: str) -> Compiled:
 
 def micros_of(stream: StreamDefinition) -> Column:
     """The windowing attribute as microseconds; a TIMESTAMP without zone is read as UTC, the session's zone."""
-    return F.unix_micros(resolve(stream.time).cast("timestamp"))
+    return _micros_of(stream.time, application())
+
+
+@lru_cache(maxsize=100)
+def _micros_of(time: str, _application: str) -> Column:
+    return F.unix_micros(resolve(time).cast("timestamp"))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """`matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it."""
+    """`matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it.
+
+    None of both: all rows do.
+    """
 
     frame: DataFrame
     stream: StreamDefinition
     limit: int
-    matched: Column = field(default_factory=lambda: F.lit(True))
-    first: Column = field(default_factory=lambda: F.lit(True))
+    matched: Column | None = None
+    first: Column | None = None
 
     def good(self, micros: Column) -> Column:
-        """Not a dead letter. NULL time compares as NULL, which `coalesce` turns into false."""
-        timely = F.coalesce((micros >= F.lit(EARLIEST)) & (micros <= moving(self.limit, micros)), F.lit(False))
+        """Not a dead letter; NULL where there is no time."""
+        timely = (micros >= F.lit(EARLIEST)) & (micros <= moving(self.limit, micros))
         return timely & resolve(CORRUPT).isNull() if CORRUPT in self.frame.columns else timely
 
     def dead_letters(self) -> DataFrame:
@@ -64,4 +72,4 @@ class Rows:
         reason = F.when(micros.isNull(), F.lit("no time")).otherwise(early)
         if CORRUPT in self.frame.columns:
             reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
-        return self.frame.where(~self.good(micros)).withColumn("reason", reason)
+        return self.frame.where(~F.coalesce(self.good(micros), F.lit(False))).withColumn("reason", reason)

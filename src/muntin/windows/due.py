@@ -7,13 +7,17 @@ Paper: window-id-2005, section 5.2 (output and purge on punctuation).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from muntin.aggregates.base import Array
-from muntin.semantics import TimeWindow, extent, wids_after
-from muntin.timeline import BEGINNING, END, Interval
+from muntin.semantics import TimeWindow, wids_after
+from muntin.timeline import BEGINNING, END
+
+#: Windows that are enumerated without a thought, however few slices there are.
+FEW_WINDOWS = 64
 
 
 def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow, since: int = BEGINNING) -> Array:
@@ -25,9 +29,77 @@ def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow,
     high = np.minimum((starts + (window.range - window.first_end)) // window.slide, first_left - 1)
     low[1:] = np.maximum(low[1:], np.maximum.accumulate(high)[:-1] + 1) if len(low) else low[1:]
     counts = np.maximum(high - low + 1, 0)
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    ids: Array = np.repeat(low, counts) + offsets
-    return ids
+    return enumerated(low, counts)[1]
+
+
+@dataclass(frozen=True)
+class WindowSet:
+    """The windows of several queries side by side."""
+
+    windows: tuple[TimeWindow, ...]
+
+    @cached_property
+    def range(self) -> Array:
+        return np.array([window.range for window in self.windows], dtype=np.int64)
+
+    @cached_property
+    def slide(self) -> Array:
+        return np.array([window.slide for window in self.windows], dtype=np.int64)
+
+    @cached_property
+    def first_end(self) -> Array:
+        return np.array([window.first_end for window in self.windows], dtype=np.int64)
+
+    def wids_after(self, instants: Array | int) -> Array:
+        ids: Array = (instants - self.first_end) // self.slide + 1
+        return ids
+
+    def closing(self, starts: Array, *, after: int, upto: int, since: Array) -> tuple[Array, Array]:
+        """The windows of every query that close, as `windows_closing` gives them: the query's number, and the window's id.
+
+        Queries with no more windows in the time of the slices than there are slices are enumerated together.
+        """
+        if not len(starts):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        first = np.maximum(self.wids_after(np.maximum(after, since + self.range - 1)), self.wids_after(int(starts[0])))
+        last = np.minimum(self.wids_after(upto) - 1, self.wids_after(int(starts[-1]) + self.range) - 1)
+        count = np.maximum(last - first + 1, 0)
+        sparse = count > len(starts) + FEW_WINDOWS
+        owner, ids = enumerated(first, np.where(sparse, 0, count))
+        start, end = self.bounds(owner, ids)
+        holds = np.searchsorted(starts, start) < np.searchsorted(starts, end)
+        owners, found = [owner[holds]], [ids[holds]]
+        for at in np.nonzero(sparse)[0].tolist():
+            found.append(windows_closing(starts, after=after, upto=upto, window=self.windows[at], since=int(since[at])))
+            owners.append(np.full(len(found[-1]), at))
+        return np.concatenate(owners), np.concatenate(found)
+
+    def bounds(self, owner: Array, ids: Array) -> tuple[Array, Array]:
+        """Starts and ends of windows: `extent`, element by element."""
+        ends = self.first_end[owner] + ids * self.slide[owner]
+        return ends - self.range[owner], ends
+
+    def missed(self, starts: Array, *, punctuation: int, since: Array) -> tuple[Array, Array]:
+        """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
+
+        Queries × slices. Windows that start before `since` cannot be missed.
+        """
+        offset, slide = self.first_end[:, None], self.slide[:, None]
+        first = np.maximum((starts - offset) // slide + 1, self.wids_after(since + self.range - 1)[:, None])
+        last = (starts + self.range[:, None] - offset) // slide
+        closed = self.wids_after(punctuation)[:, None] - 1
+        some = (first <= closed) & (first <= last)
+        return some, some & (last <= closed)
+
+    def horizon(self, punctuation: int) -> int:
+        """Where the earliest window starts that a punctuation leaves open: no slice before it is needed."""
+        return int((self.first_end + self.wids_after(punctuation) * self.slide - self.range).min())
+
+
+def enumerated(first: Array, count: Array) -> tuple[Array, Array]:
+    """`count` ids from `first` for each member, one member after another: the member, and the id."""
+    owner = np.repeat(np.arange(len(first)), count)
+    return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
 
 
 def first_wid(after: int, since: int, window: TimeWindow) -> int:
@@ -46,31 +118,3 @@ def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWi
     first = wids_after(after, window) if begun else int(ids[0])
     last = max(wids_after(min(upto, latest), window) - 1, int(ids[-1]) if len(ids) else first - 1)
     return np.arange(first, last + 1, dtype=np.int64)
-
-
-def bounds(ids: Array, window: TimeWindow) -> tuple[Array, Array]:
-    """Starts and ends of the windows with these ids: `extent`, element by element."""
-    ends = window.first_end + ids * window.slide
-    return ends - window.range, ends
-
-
-def open_window(punctuation: int, window: TimeWindow) -> Interval:
-    """The earliest window that a punctuation leaves open."""
-    return extent(wids_after(punctuation, window), window)
-
-
-def horizon(punctuation: int, windows: Iterable[TimeWindow]) -> int:
-    """No open window starts before it, so no slice before it is needed."""
-    return min(open_window(punctuation, window).start for window in windows)
-
-
-def missed(starts: Array, *, punctuation: int, window: TimeWindow, since: int = BEGINNING) -> tuple[Array, Array]:
-    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
-
-    Windows that start before `since` cannot be missed.
-    """
-    first = np.maximum((starts - window.first_end) // window.slide + 1, wids_after(since + window.range - 1, window))
-    last = (starts + (window.range - window.first_end)) // window.slide
-    closed = wids_after(punctuation, window) - 1
-    some = (first <= closed) & (first <= last)
-    return some, some & (last <= closed)

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from muntin.aggregates.base import Array
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, QueryPlan
 from muntin.plan.slices import Slicing
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
-from muntin.windows.due import missed
+from muntin.windows.due import WindowSet
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import key_types
@@ -141,18 +140,17 @@ class Household:
         if not len(folded.starts) or folded.starts[0] >= punctuation:
             return
         below = folded.rows(np.nonzero(folded.start < punctuation)[0])
-        present = set(below.predicate.tolist())
-        for plan in self.plans:
-            number = self.predicates[plan.query.where]
-            if number in present:
-                self._count_late_of(plan, below, below.predicate == number, punctuation)
-
-    def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: int) -> None:
-        life = self.lives[plan.query.name]
-        rows = np.where(mine, below.states[ROWS][0], 0)
-        some, every = missed(below.start, punctuation=punctuation, window=plan.query.sliding, since=life.since)
-        life.late += int(rows[some].sum())
-        life.dropped += int(rows[every].sum())
+        starts = folded.starts[: np.searchsorted(folded.starts, punctuation)]
+        plans = list(self.plans)
+        since = np.array([self.lives[plan.query.name].since for plan in plans], dtype=np.int64)
+        windows = WindowSet(tuple(plan.query.sliding for plan in plans))
+        some, every = windows.missed(starts, punctuation=punctuation, since=since)
+        for at in np.nonzero(some.any(axis=1))[0].tolist():
+            life = self.lives[plans[at].query.name]
+            mine = below.predicate == self.predicates[plans[at].query.where]
+            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
+            life.late += int(rows[some[at][slices]].sum())
+            life.dropped += int(rows[every[at][slices]].sum())
 
     def width(self) -> int:
         """Strands that there are, or could be once every group has met every predicate."""

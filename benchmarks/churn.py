@@ -4,9 +4,10 @@ In: a session, numbers of queries, changes and micro-batches. Out: `ChurnOutcome
 effect, and answers compared.
 Convention: standing queries are workload C regular. A visitor is a query of its own, with a short window, that joins, stays for some
 batches and leaves. A run without churn has as many visitors as one with churn has at a time, all there from the start: what differs is
-that nobody comes or goes. How much the standing queries take alone is told beside it. Changes are asked for by a thread beside the job, after each batch, through `engine.add` and `engine.drop`; the
-version of the registry that each batch ran under says from which batch on a change was in effect. Every query's answers are held against
-plain Spark's: those windows that start after the last row before it joined, and that were complete before it left.
+that nobody comes or goes. How much the standing queries take alone is told beside it. Changes are asked for by a thread beside the job,
+after each batch, through `engine.add` and `engine.drop`; the version of the registry that each batch ran under says from which batch on
+a change was in effect. Every query's answers are held against plain Spark's: those windows that start after the last row before it
+joined, and that were complete before it left.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ In: a `ChurnOutcome`. Out: a `Report`. Convention: a run's time is from its star
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 

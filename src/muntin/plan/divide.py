@@ -28,7 +28,7 @@ __all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "di
 
 #: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark,
 #: Arrow and the slice log; one shard held against one predicate.
-ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 60.0, 25.0, 6.0, 1000.0, 5.0
+ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 25.0, 6.0, 1800.0, 1.5
 #: Cells are coded in 64 bits.
 MOST_CELLS = 2**60
 

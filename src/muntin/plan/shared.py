@@ -28,7 +28,10 @@ from muntin.query.model import Query
 
 @dataclass(frozen=True)
 class Failures(Count):
-    """Rows on which an expression of the query failed (overflow, division by zero, a cast that does not fit)."""
+    """Rows on which the query's predicate failed, or that satisfy it and on which another expression did.
+
+    To fail is an overflow, a division by zero, a cast that does not fit.
+    """
 
     name: str = "failures"
 
@@ -78,10 +81,8 @@ class Grouping:
 
 
 def computed(column: PartialColumn, where: Expression | None, *, by_cell: bool) -> PartialColumn:
-    """The column of a grouping that a query's column comes from. A predicate told apart by cells has a position for its failure."""
-    if not by_cell:
-        return replace(column, where=where)
-    return replace(column, args=tuple(arg for arg in column.args if arg != where)) if isinstance(column.partial, Failures) else column
+    """The column of a grouping that a query's column comes from."""
+    return column if by_cell else replace(column, where=where)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
             plans.append(plan)
             for column in plan.columns:
                 source = computed(column, query.where, by_cell=part.by_cell)
-                if source.args or not isinstance(source.partial, Failures):
+                if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
@@ -169,19 +170,22 @@ def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate],
 @lru_cache(maxsize=10_000)
 def _query_plan(query: Query, _text: str, grouping: int, aggregates: tuple[Aggregate, ...], spread: bool) -> QueryPlan:
     """Kept: when queries come and go, most of them stay."""
-    fallible = fallible_parts(query)
     calls = {}
     for call, aggregate in zip(query.aggregate_calls, aggregates, strict=True):
         placed = aggregate.partials(*(arg.type for arg in call.args))
         calls[call] = aggregate, tuple(shared(PartialColumn(partial, tuple(call.args[at] for at in taken))) for partial, taken in placed)
-    return QueryPlan(query, grouping, shared(PartialColumn(Failures(), fallible)) if fallible else None, calls, spread)
+    return QueryPlan(query, grouping, failures_of(query), calls, spread)
 
 
-def fallible_parts(query: Query) -> tuple[Expression, ...]:
-    """The row-level expressions of a query that can fail on some row."""
+def failures_of(query: Query) -> PartialColumn | None:
+    """Counts the rows on which something of the query fails; None if nothing can.
+
+    Its arguments are what is computed of rows that satisfy the predicate. That the predicate itself fails is told by the cell, or by
+    the condition of the column: so queries that differ only in their predicates have one column.
+    """
     parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
-    parts += [query.where] if query.where else []
-    return tuple(dict.fromkeys(part for part in parts if can_fail(part)))
+    fallible = tuple(dict.fromkeys(part for part in parts if part != query.where and can_fail(part)))
+    return shared(PartialColumn(Failures(), fallible)) if fallible or (query.where is not None and can_fail(query.where)) else None
 
 
 def can_fail(expression: Expression) -> bool:

@@ -88,6 +88,19 @@ class SliceManager:
             np.maximum(starts, instants - (instants - progression.phase) % progression.period, out=starts)
         return starts
 
+    def slices_of(self, instants: Array) -> Array:
+        """The same for very many instants of few slices: where they lie close together, each tick is looked up once."""
+        if not len(instants):
+            return instants
+        tick = self.tick
+        first, last = tick.floor(int(instants.min())), int(instants.max())
+        ticks = (last - first) // tick.period + 1
+        if ticks > len(instants):
+            return self.slice_starts(instants)
+        starts = self.slice_starts(np.arange(first, last + 1, tick.period, dtype=np.int64))
+        found: Array = starts[(instants - first) // tick.period]
+        return found
+
     @property
     def tick(self) -> Progression:
         """The coarsest progression that holds every edge."""

@@ -61,7 +61,8 @@ class Decoding:
     def partials(self, table: pa.Table, number: int) -> Partials:
         """The partials of a grouping, without the rows that have no slice."""
         grouping = self.groupings[number]
-        table = table.filter(pa.array(integers(table[AT], null=UNMATCHED) != UNMATCHED))
+        used = integers(table[AT], null=UNMATCHED) != UNMATCHED
+        table = table if used.all() else table.filter(pa.array(used))
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(lane_prefix(place))))
             for place, column in enumerate(grouping.columns)

@@ -23,15 +23,16 @@ from typing import Any
 
 from cases import python_partials
 from muntin.aggregates import AGGREGATES
+from muntin.disorder import Seen
 from muntin.errors import CheckpointError
 from muntin.plan.planner import Planner
 from muntin.query.check import check_pipeline
 from muntin.spark import claims, slicelog
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.entries import Entry
+from muntin.spark.facts import BatchFacts
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
-from muntin.spark.partials import BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.sharedstore import SharedStore
 from muntin.spark.sinks.base import EntryId
@@ -83,7 +84,8 @@ def take(job: StreamJob, number: int) -> None:
     entry = job.log.read(EntryId(number))
     if entry is None:
         plan = job.planner.named(pin.registry, pin.division)
-        facts = BatchFacts(rows=len(rows), last=max(instant_of(row["ts"]) for row in rows), dead=0)
+        ticks = [instant_of(row["ts"]) for row in rows]
+        facts = BatchFacts(rows=len(rows), seen={"ts": {(): Seen(len(rows), min(ticks), max(ticks))}})
         entry = Entry(EntryId(number), pin, [python_partials(rows, grouping) for grouping in plan.groupings], facts)
         job.log.append(entry)
     job._finish(entry)

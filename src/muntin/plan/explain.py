@@ -28,7 +28,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD)
     kind = f"{plan.slicing.value} slices; sharing {plan.sharing.value}, for {load.rows:,} rows a batch ({known})"
     lines = [
         f"stream {stream.name}: {queries} in {groupings}, the source read once",
-        f"  time {stream.time}, slack {stream.slack}; {kind}",
+        f"  time {stream.time}, {', '.join(stream.disorder.described(stream.slack))}; {kind}",
     ]
     for number, grouping in enumerate(plan.groupings):
         lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing, load)]

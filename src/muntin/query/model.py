@@ -14,6 +14,7 @@ from functools import cached_property
 from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
+from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import Schema
 from muntin.semantics import SlidingWindow, Window
 from muntin.timeline import DAY, Duration
@@ -23,18 +24,20 @@ from muntin.timeline import DAY, Duration
 class StreamDefinition:
     """`CREATE STREAM`: the columns, the windowing attribute, the disorder to expect, and where the rows come from.
 
-    `options` holds what belongs to the source (`source`, `path`, `format`, …) as it was written.
+    `slack` is None where nothing bounds disorder by time. `options` holds what belongs to the source (`source`, `path`, `format`, …) as
+    it was written.
     """
 
     name: str
     schema: Schema
     time: str
-    slack: Duration = Duration(0)
+    slack: Duration | None = Duration(0)
     max_ahead: Duration = Duration(DAY)
     options: Mapping[str, str] = field(default_factory=dict)
+    disorder: Disorder = NO_DISORDER
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.schema}) time={self.time} slack={self.slack}"
+        return f"{self.name} ({self.schema}) time={self.time} {', '.join(self.disorder.described(self.slack))}"
 
 
 @dataclass(frozen=True)

@@ -6,21 +6,27 @@ Convention: with several passes the batch is kept in memory in between, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pyspark.sql import functions as F
 
+from muntin.disorder import Key, Seen
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
-from muntin.spark.partials import BatchFacts, Pass, passes
+from muntin.semantics import Attribute
+from muntin.spark.facts import BatchFacts
+from muntin.spark.partials import Pass, passes
 from muntin.spark.rows import Rows, micros_of
+from muntin.spark.sighting import has_substreams, sighted
 from muntin.spark.slicekey import KeyKind
-from muntin.timeline import BEGINNING, Interval
+from muntin.timeline import Interval
 from muntin.windows.shards import Partials
 
 Joining = Callable[[Rows, Sequence[Join]], Rows]
+#: Where rows are expected on each attribute.
+Spans = Mapping[Attribute, Interval]
 
 
 @dataclass(frozen=True)
@@ -34,36 +40,46 @@ class Collecting:
     def passes(self) -> list[Pass]:
         return passes(self.stream, self.plan)
 
-    def __call__(self, rows: Rows, span: Interval | None, joining: Joining) -> tuple[list[Partials], BatchFacts]:
-        if not self.passes:
-            return [], facts_alone(rows)
-        if len(self.passes) > 1:
+    @property
+    def attributes(self) -> list[Attribute]:
+        """What the windows of the plan are over."""
+        return list(dict.fromkeys(grouping.family.over for grouping in self.plan.groupings))
+
+    def __call__(self, rows: Rows, spans: Spans, joining: Joining) -> tuple[list[Partials], BatchFacts]:
+        several = len(self.passes) + has_substreams(self.stream) > 1
+        if several:
             rows.frame.persist()
         try:
             found: dict[int, Partials] = {}
+            facts = BatchFacts(0) if self.passes else facts_alone(rows)
             for one in self.passes:
-                partials, facts = one.collected(joining(rows, one.groupings[0].family.joins), span)
+                partials, told = one.collected(joining(rows, one.groupings[0].family.joins), spans.get(one.over))
+                facts = replace(told, seen={**facts.seen, **told.seen}, missing={**facts.missing, **told.missing})
                 found |= {id(grouping): part for grouping, part in zip(one.groupings, partials, strict=True)}
+            if has_substreams(self.stream):
+                facts = replace(facts, seen={**facts.seen, self.stream.time: sighted(rows)})
         finally:
-            if len(self.passes) > 1:
+            if several:
                 rows.frame.unpersist()
         return [found[id(grouping)] for grouping in self.plan.groupings], facts
 
-    def span_of(self, rows: Rows) -> Interval | None:
-        """The span of bounded rows, found by a pass of its own, and only where a ring needs it."""
-        if not any(key.kind is KeyKind.RING for one in self.passes for key in one.slice_keys):
-            return None
-        micros = micros_of(rows.stream)
-        timed = F.when(rows.good(micros), micros)
-        ends = rows.frame.agg(F.min(timed), F.max(timed)).toArrow()
-        low, high = (column.to_pylist()[0] for column in ends.columns)
-        return None if low is None else Interval(low, high + 1)
+    def spans_of(self, rows: Rows) -> Spans:
+        """The spans of bounded rows, each found by a pass of its own, and only where a ring needs it."""
+        wanted = {one.over for one in self.passes if any(key.kind is KeyKind.RING for key in one.slice_keys)}
+        return {over: span for over in wanted if (span := span_of(rows, over)) is not None}
+
+
+def span_of(rows: Rows, over: Attribute) -> Interval | None:
+    placed = F.when(rows.placed(over), rows.tick(over))
+    ends = rows.frame.agg(F.min(placed), F.max(placed)).toArrow()
+    low, high = (column.to_pylist()[0] for column in ends.columns)
+    return None if low is None else Interval(low, high + 1)
 
 
 def facts_alone(rows: Rows) -> BatchFacts:
     """What a batch says about itself where no query asks for more."""
-    micros = micros_of(rows.stream)
-    good = rows.good(micros)
-    counts = rows.frame.agg(F.count(F.lit(1)), F.max(F.when(good, micros)), F.count(F.when(~good, F.lit(1)))).toArrow()
-    read, last, dead = (column.to_pylist()[0] for column in counts.columns)
-    return BatchFacts(read, BEGINNING if last is None else last, dead)
+    time = F.when(rows.tuples, micros_of(rows.stream))
+    counts = [F.count(F.lit(1)), F.count(F.when(~rows.good, F.lit(1))), F.count(time), F.min(time), F.max(time)]
+    read, dead, tuples, least, last = (column.to_pylist()[0] for column in rows.frame.agg(*counts).toArrow().columns)
+    seen: dict[str, dict[Key, Seen]] = {rows.stream.time: {(): Seen(tuples, least, last)}} if tuples else {}
+    return BatchFacts(read, dead, read - dead - tuples, seen)

@@ -92,9 +92,12 @@ class Engine:
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
-    def stream(self, name: str, frame: DataFrame, *, time: str, slack: str = "0 seconds", max_ahead: str = "1 day") -> None:
-        """Make a DataFrame, streaming or static, known to queries under a name."""
-        self.streams[name.lower()] = stream_of(name, frame, time=time, slack=slack, max_ahead=max_ahead)
+    def stream(self, name: str, frame: DataFrame, *, time: str, max_ahead: str = "1 day", **disorder: str) -> None:
+        """Make a DataFrame, streaming or static, known to queries under a name.
+
+        `disorder` are the options of CREATE STREAM that say how rows are out of order: `slack="5 seconds"`, `substreams="sensor"`, ….
+        """
+        self.streams[name.lower()] = stream_of(name, frame, time=time, max_ahead=max_ahead, disorder=disorder)
         self._frames[name.lower()] = frame
 
     def table(self, name: str, frame: DataFrame) -> None:

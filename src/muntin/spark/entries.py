@@ -16,7 +16,7 @@ import pyarrow as pa
 from muntin.plan.planner import Names, Planner
 from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.spark.encoding import decode_partials, encode_partials
-from muntin.spark.partials import BatchFacts
+from muntin.spark.facts import BatchFacts, facts_from, facts_record
 from muntin.spark.sinks.base import EntryId
 from muntin.windows.shards import Partials, grouping_layout
 from muntin.windows.snapshots import Holding, holding_layout
@@ -28,12 +28,14 @@ Parts = tuple[dict[str, Any], list[memoryview]]
 class Pin:
     """What a batch's result depends on besides its rows. A replay uses the pin, not the clock or the registry of the day.
 
-    `limit` is the latest instant that is not too far ahead, `tables` the versions of the static tables.
+    `punctuations` go by names of attributes. `limit` is the latest instant that is not too far ahead, `clock` the time the batch came,
+    `tables` are the versions of the static tables.
     """
 
     registry: int
-    punctuation: int
+    punctuations: Mapping[str, int]
     limit: int
+    clock: int
     spark_query: str
     division: Names
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Pin:
 
 class EntryKind(Enum):
     BATCH = "batch"  # a micro-batch
+    TIMER = "timer"  # nothing came, but time goes on
     CLOSING = "closing"  # the end of the input: every open window closes
 
 
@@ -73,14 +76,14 @@ def pin_from(header: Mapping[str, Any]) -> Pin:
 def entry_parts(entry: Entry, planner: Planner) -> Parts:
     groupings = planner.named(entry.pin.registry, entry.pin.division).groupings
     blobs = [encode_partials(one, grouping_layout(grouping)) for one, grouping in zip(entry.partials, groupings, strict=True)]
-    return {"pin": asdict(entry.pin), "facts": asdict(entry.facts), "kind": entry.kind.value}, blobs
+    return {"pin": asdict(entry.pin), "facts": facts_record(entry.facts), "kind": entry.kind.value}, blobs
 
 
 def entry_from(id: EntryId, header: Mapping[str, Any], blobs: Sequence[memoryview], planner: Planner) -> Entry:
     pin = pin_from(header["pin"])
     groupings = planner.named(pin.registry, pin.division).groupings
     decoded = [decode_partials(pa.py_buffer(blob), grouping_layout(one)) for blob, one in zip(blobs, groupings, strict=True)]
-    return Entry(id, pin, decoded, BatchFacts(**header["facts"]), EntryKind(header["kind"]))
+    return Entry(id, pin, decoded, facts_from(header["facts"]), EntryKind(header["kind"]))
 
 
 def snapshot_parts(snapshot: Snapshot) -> Parts:

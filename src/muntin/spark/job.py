@@ -12,39 +12,41 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from muntin.disorder import Slack
+from muntin.disorder import Attributes
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
+from muntin.semantics import Attribute
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.collecting import Collecting, Joining
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
+from muntin.spark.facts import NO_ROWS, BatchFacts
 from muntin.spark.joining import Joiner
-from muntin.spark.partials import BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
 from muntin.spark.rows import Rows
+from muntin.spark.sighting import late_counts
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
 from muntin.timeline import BEGINNING, END, Interval
-from muntin.windows.assembly import Aggregations, Assembly
+from muntin.windows.assemblies import Assemblies
+from muntin.windows.assembly import Aggregations
 from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
 from muntin.windows.observing import observed
 from muntin.windows.shards import grouping_layout
-from muntin.windows.snapshots import restore, snapshot
 
-#: What a closing entry says about its rows: there are none.
-NO_ROWS = BatchFacts(rows=0, last=BEGINNING, dead=0)
+#: How long no entry was made before a timer makes one.
+TIMER_SECONDS = 1.0
 
 
 class Stopping(Exception):
@@ -84,18 +86,19 @@ class StreamJob:
 
     def __post_init__(self) -> None:
         self.used = self.oldest = self.version
-        self.assembly = Assembly(self.planner.choose(self.version, self.load))
+        self.assembly = Assemblies(self.planner.choose(self.version, self.load))
         self.collecting = Collecting(self.stream, self.assembly.plan)
-        self.disorder = Slack(self.stream.slack.micros)
+        self.attributes = Attributes.begun(self.stream)
         self.log = SliceLog(self.checkpoint.directory, self.planner, self.checkpoint.check_owned) if self.checkpoint else None
         self.last = EntryId(-1)
         self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
         self.gate = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None
-        self._span: Interval | None = None
+        self._spans: dict[Attribute, Interval] = {}
         self._seen: tuple[SharedPlan | None, float] = None, 0.0
-        self._began = time.monotonic()
+        self._began = self._finished = time.monotonic()
+        self._begun = -1  #: the latest batch that an earlier run began
         self._restored_rows = 0
         if self.log:
             self._recover(self.log)
@@ -119,6 +122,8 @@ class StreamJob:
                 pass
             self.last = entry.id
         check_not_behind(self.checkpoint, self.last)
+        begun = log.newest_pinned()
+        self._begun = begun.batch if begun else -1
         unfinished = log.unfinished_timer(self.last)
         if unfinished:
             self._finish(unfinished)
@@ -127,9 +132,9 @@ class StreamJob:
     def _restore(self, found: Snapshot) -> None:
         counters = found.counters
         lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
-        self.assembly = Assembly(found.plan, latest=int(counters["latest"]), lives=lives)
-        self.assembly.aggregations = Aggregations(**counters["aggregations"])
-        restore(self.assembly, found.holdings, int(counters["punctuation"]))
+        self.assembly = Assemblies(found.plan, lives, Aggregations(**counters["aggregations"]))
+        self.attributes = self.attributes.restored(counters["attributes"], self.assembly.of)
+        self.assembly.restore(found.holdings, self._reach)
         self.totals = Totals(**counters["totals"])
         self.used = self.oldest = int(counters["registry"])
         self.last = found.id
@@ -153,20 +158,43 @@ class StreamJob:
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
         entry, pin = EntryId(0), self._new_pin()
-        rows = Rows(frame, self.stream, pin.limit)
-        partials, facts = self.collecting(rows, self.collecting.span_of(rows), self._joining(pin))
+        rows = Rows(frame, self.stream, pin.limit, self.attributes.arrival(pin.clock))
+        partials, facts = self.collecting(rows, self.collecting.spans_of(rows), self._joining(pin))
         self._write_dead_letters(entry, rows, facts)
         self._finish(Entry(entry, pin, partials, facts, EntryKind.CLOSING))
 
     def close(self) -> None:
         """The closing entry: the input has ended, every open window closes."""
-        pin = self._new_pin()
-        nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
-        closing = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, EntryKind.CLOSING)
         if self.log:
             check_nothing_begun(self.log.newest_pinned(), self.last)
-            self.log.append(closing)
-        self._finish(closing)
+        self._finish_without_rows(EntryKind.CLOSING)
+
+    def tick(self) -> None:
+        """Time goes on while no rows come: a timer entry, if the clock can close anything and none was made for a while.
+
+        Not before the first batch, nor while one that a crash cut short waits to be brought again. Errors are kept in `failure`.
+        """
+        if not self._wants_timer() or not self.gate.acquire(blocking=False):
+            return
+        try:
+            if not self.stopping and self.failure is None and self.last.batch >= max(0, self._begun):
+                self._finish_without_rows(EntryKind.TIMER)
+        except BaseException as failure:  # noqa: BLE001 - raised by whoever waits for the job
+            self.failure = failure
+        finally:
+            self.gate.release()
+
+    def _wants_timer(self) -> bool:
+        waited = time.monotonic() - self._finished >= TIMER_SECONDS
+        return waited and self.attributes.moved_by_the_clock(self.assembly.of) and self.assembly.slices > 0
+
+    def _finish_without_rows(self, kind: EntryKind) -> None:
+        pin = self._new_pin()
+        nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
+        entry = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, kind)
+        if self.log:
+            self.log.append(entry)
+        self._finish(entry)
 
     def _logged(self, entry: EntryId, frame: DataFrame) -> Entry:
         pin = self._pinned(entry)
@@ -175,8 +203,9 @@ class StreamJob:
             plan = self.planner.named(pin.registry, pin.division)
             if plan is not self.collecting.plan:
                 self.collecting = Collecting(self.stream, plan)
-            rows = Rows(frame, self.stream, pin.limit)
-            partials, facts = self.collecting(rows, self._span, self._joining(pin))
+            rows = Rows(frame, self.stream, pin.limit, self.attributes.arrival(pin.clock))
+            partials, facts = self.collecting(rows, self._spans, self._joining(pin))
+            facts = replace(facts, late=late_counts(rows, facts, pin.punctuations, self.collecting.attributes))
             self._write_dead_letters(entry, rows, facts)
             logged = Entry(entry, pin, partials, facts)
             if self.log:
@@ -196,40 +225,60 @@ class StreamJob:
         query = (self.checkpoint.spark_query() if self.checkpoint else None) or ""
         plan = self.planner.choose(self.version, self.load, self.plan if self.version == self.used else None)
         tables = self.joiner.tables.versions(sorted({join.table for part in plan.division for join in part.family.joins}))
-        return Pin(self.version, self.assembly.punctuation, self._limit(), query, division_names(plan), tables)
+        clock = self.clock()
+        reached = {str(one): punctuation for one in self.attributes.punctuators if (punctuation := self._reach(one)[0]) > BEGINNING}
+        # The latest time that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock.
+        limit = max(self.attributes.time.punctuation, clock) + self.stream.max_ahead.micros
+        return Pin(self.version, reached, limit, clock, query, division_names(plan), tables)
 
     def _joining(self, pin: Pin) -> Joining:
         return lambda rows, joins: self.joiner.rows(rows, joins, pin.tables)
 
-    def _limit(self) -> int:
-        """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
-        return max(self.assembly.punctuation, self.clock()) + self.stream.max_ahead.micros
+    def _reach(self, attribute: Attribute) -> tuple[int, int]:
+        reached = self.attributes.reached(attribute)
+        return reached.punctuation, reached.latest
 
     def _step(self, entry: Entry) -> Iterator[ResultChunk]:
         plan = self.planner.named(entry.pin.registry, entry.pin.division)
+        self._follow(plan, entry.facts)
         if plan is not self.plan:
-            self.assembly.use(plan)
+            self.assembly.use(plan, self._reach)
         self.used = entry.pin.registry
         self.totals.rows += entry.facts.rows
         self.totals.dead += entry.facts.dead
         self.totals.entries += 1
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
-        punctuation = END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last)
-        yield from self.assembly.step(entry.partials, punctuation, entry.facts.last)
+        self.attributes = self.attributes.observe(entry.pin.clock, entry.facts.seen, entry.facts.tuples, entry.facts.late)
+        if entry.kind is EntryKind.CLOSING:
+            self.attributes = self.attributes.closed()
+        yield from self.assembly.step(entry.partials, self._reach)
+
+    def _follow(self, plan: SharedPlan, facts: BatchFacts) -> None:
+        """Attributes that queries are over for the first time. Of a column that nobody asked for before, this batch's rows are the first
+        that are known: where there were rows before, windows over it begin after them.
+        """
+        wanted = {one.query.window.attribute for one in plan.queries}
+        unknown = [one for one in wanted if one not in self.attributes.punctuators]
+        self.attributes = self.attributes.following(wanted)
+        if unknown and self.totals.rows:
+            self.attributes = self.attributes.begun_at({one: facts.last(str(one)) for one in unknown})
+
+    def _expected(self, attribute: Attribute, facts: BatchFacts) -> Interval | None:
+        return expected_span(facts.last(str(attribute)), self.attributes.reached(attribute).punctuation)
 
     def _finish(self, entry: Entry) -> None:
         results = self._step(entry)
         self._deliver(entry.id, results)
         for _ in results:  # a sink that already holds the entry did not pull them
             pass
-        self.last = entry.id
-        self._span = expected_span(entry.facts, self.assembly.punctuation)
+        self.last, self._finished = entry.id, time.monotonic()
+        self._spans = {one: span for one in self.assembly.of if (span := self._expected(one, entry.facts)) is not None}
         self._observe(entry)
         if self.log:
             counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
             self.log.done(entry.id, counters)
             if self.log.wants_snapshot():
-                self.log.snapshot(Snapshot(entry.id, self.plan, snapshot(self.assembly), counters))
+                self.log.snapshot(Snapshot(entry.id, self.plan, self.assembly.snapshot(), counters))
                 self.joiner.tables.forget(pin.tables for pin in self.log.pins())
                 self.oldest = self.used
         self.on_progress(self.progress())
@@ -252,16 +301,16 @@ class StreamJob:
 
     def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
         """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""
-        if facts.dead and self.dead_letters:
-            rows.dead_letters().write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
+        if (facts.dead or facts.missing) and self.dead_letters:
+            attributes = [one for one in self.collecting.attributes if one.name in facts.missing]
+            rows.dead_letters(attributes).write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
 
     # -- counters ---------------------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, Any]:
         return {
             "registry": self.used,
-            "punctuation": self.assembly.punctuation,
-            "latest": self.assembly.latest,
+            "attributes": self.attributes.record(),
             "totals": asdict(self.totals),
             "queries": {name: asdict(life) for name, life in self.assembly.lives.items()},
             "aggregations": asdict(self.assembly.aggregations),
@@ -275,7 +324,7 @@ class StreamJob:
             entries=self.totals.entries,
             rows=self.totals.rows,
             rows_per_second=(self.totals.rows - self._restored_rows) / max(seconds, 1e-9),
-            punctuation=self.assembly.punctuation,
+            punctuation=self.attributes.time.punctuation,
             windows_closed=sum(one.windows for one in lives),
             results=sum(one.results for one in lives),
             late=sum(one.late for one in lives),
@@ -286,8 +335,8 @@ class StreamJob:
         )
 
 
-def expected_span(facts: BatchFacts, punctuation: int) -> Interval | None:
+def expected_span(last: int, punctuation: int) -> Interval | None:
     """Where the next batch's rows are likely: from the punctuation to as far past the last row as the last row is past that."""
-    if facts.last < punctuation or punctuation >= END:
+    if last < punctuation or punctuation >= END:
         return None
-    return Interval(punctuation, facts.last + max(facts.last - punctuation, 60_000_000))
+    return Interval(punctuation, last + max(last - punctuation, 60_000_000))

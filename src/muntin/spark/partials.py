@@ -1,8 +1,8 @@
 """Partials in the JVM: one Spark aggregation for all groupings that share columns. The papers' pane-level query.
 
-In: the rows of a batch. Out: `Partials` per grouping, and what the batch says about itself: rows, greatest time, dead letters.
+In: the rows of a batch. Out: `Partials` per grouping, and what the batch says about itself (`facts`).
 Convention: rows never reach Python. A row whose time is NULL, unparsable or too far ahead has no slice: it is counted, and written out
-by a second, rare pass.
+by a second, rare pass. So is one that has no value on the attribute of a pass.
 Several groupings are one aggregation, so that the source is read once and searched once: each row is taken once for each of them,
 with its cell there. These are grouping sets with fewer and narrower keys: 0.56 s instead of 0.72 s for three. Columns are built once:
 each costs round trips to the JVM.
@@ -20,32 +20,27 @@ from pyspark.sql import functions as F
 
 from muntin.aggregates.base import Array
 from muntin.columnar import integers
+from muntin.disorder import Key, Seen
 from muntin.expression.tree import Expression
 from muntin.plan.divide import Sharing
 from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
 from muntin.query.model import StreamDefinition
+from muntin.semantics import Attribute
 from muntin.spark.cells import CellSearch
 from muntin.spark.columns import Compiled
+from muntin.spark.facts import BatchFacts
 from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
-from muntin.timeline import BEGINNING, Interval
+from muntin.timeline import BEGINNING, END, Interval
 from muntin.windows.shards import Partials
 
 _GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
-_ROWS, _LAST = "_muntin_rows", "_muntin_last"
-#: The instant of rows that find no match in a table; dead letters have none.
-UNMATCHED = -(2**63)
-
-
-@dataclass(frozen=True)
-class BatchFacts:
-    """Rows read, the greatest time among the good ones, and how many were dead letters."""
-
-    rows: int
-    last: int
-    dead: int
+_ROWS, _LEAST, _LAST, _PLACED = "_muntin_rows", "_muntin_least", "_muntin_last", "_muntin_placed"
+_LEAST_TIME, _LAST_TIME = "_muntin_least_time", "_muntin_last_time"
+#: The instants of good rows that have no slice: no match in a table, no value on the attribute, no tuple. Dead letters have none.
+UNMATCHED, MISSING, MARKER = -(2**63), -(2**63) + 1, -(2**63) + 2
 
 
 @dataclass(frozen=True)
@@ -91,10 +86,14 @@ def lasting_columns(
 
 @dataclass(frozen=True)
 class Pass:
-    """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins and the same columns."""
+    """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins, attribute and columns."""
 
     stream: StreamDefinition
     groupings: tuple[Grouping, ...]
+
+    @property
+    def over(self) -> Attribute:
+        return self.groupings[0].family.over
 
     @cached_property
     def slice_keys(self) -> list[SliceKey]:
@@ -112,18 +111,24 @@ class Pass:
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
-        micros = micros_of(self.stream)
-        good, used = rows.good(micros), F.col(_USED)
-        frame = self.lasting.cells.positions(rows.frame, {_GOOD: good, _USED: good & rows.matched})
+        tick, placed, used = rows.tick(self.over), rows.placed(self.over), F.col(_USED)
+        others = {_GOOD: rows.good, _PLACED: placed, _USED: placed & rows.matched}
+        frame = self.lasting.cells.positions(rows.frame, others)
+        without_slice = self._without_slice(rows)
         instants = [
-            F.when(used, key.column(micros, span)).otherwise(F.when(F.col(_GOOD), F.lit(UNMATCHED))).alias(f"_muntin_at{number}")
+            F.when(used, key.column(tick, span)).otherwise(without_slice).alias(f"_muntin_at{number}")
             for number, key in enumerate(self.instants)
         ]
         keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
         cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
         taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
         frame = frame.select("*", *instants, *keys, taken)
-        return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, micros), *self.lasting.aggregates)
+        return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, tick), *self.lasting.aggregates)
+
+    def _without_slice(self, rows: Rows) -> Column:
+        """Why a row has no slice; NULL for dead letters."""
+        good = F.when(F.col(_PLACED), F.lit(UNMATCHED)).when(F.col(_GOOD), F.lit(MISSING))
+        return good if rows.marker is None else F.when(F.col(_GOOD) & rows.marker, F.lit(MARKER)).otherwise(good)
 
     @cached_property
     def instants(self) -> list[SliceKey]:
@@ -153,22 +158,33 @@ class Pass:
             found = found.when(F.col(_SET).isin(*sets), F.col(name))
         return found
 
-    @staticmethod
-    def _facts(rows: Rows, micros: Column) -> list[Column]:
-        return [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.max(F.when(F.col(_GOOD), micros)).alias(_LAST)]
+    def _facts(self, rows: Rows, tick: Column) -> list[Column]:
+        placed = F.when(F.col(_PLACED), tick)
+        facts = [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.min(placed).alias(_LEAST), F.max(placed).alias(_LAST)]
+        if self.over.name == self.stream.time:
+            return facts
+        time = F.when(rows.tuples, micros_of(self.stream))
+        return [*facts, F.min(time).alias(_LEAST_TIME), F.max(time).alias(_LAST_TIME)]
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
         parts = [table] if len(self.groupings) == 1 else split(table, integers(table[_SET], null=0), len(self.groupings))
-        counts = integers(parts[0][_ROWS], null=0)
-        dead = int(counts[parts[0][_AT].is_null().to_numpy()].sum())
-        last = int(integers(parts[0][_LAST], null=BEGINNING).max(initial=BEGINNING))
-        return [self.decoded(part, number) for number, part in enumerate(parts)], BatchFacts(int(counts.sum()), last, dead)
+        return [self.decoded(part, number) for number, part in enumerate(parts)], self._facts_in(parts[0])
+
+    def _facts_in(self, table: pa.Table) -> BatchFacts:
+        counts, at = integers(table[_ROWS], null=0), integers(table[_AT], null=0)
+        gone = table[_AT].is_null().to_numpy()
+        dead, missing, markers = (int(counts[of].sum()) for of in (gone, ~gone & (at == MISSING), ~gone & (at == MARKER)))
+        tuples = int(counts.sum()) - dead - markers
+        seen: dict[str, dict[Key, Seen]] = {self.over.name: {(): seen_in(table, _LEAST, _LAST, tuples - missing)}}
+        if self.over.name != self.stream.time:
+            seen[self.stream.time] = {(): seen_in(table, _LEAST_TIME, _LAST_TIME, tuples)}
+        return BatchFacts(int(counts.sum()), dead, markers, seen, {self.over.name: missing} if missing else {})
 
     def decoded(self, table: pa.Table, number: int) -> Partials:
         """What Spark returned for a grouping, as partials, without the rows that have no slice."""
         grouping = self.groupings[number]
-        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) != UNMATCHED))
+        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) > MARKER))
         keys = [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
@@ -176,6 +192,12 @@ class Pass:
         )
         names = [_CELL, *keys] if grouping.by_cell else keys
         return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+
+
+def seen_in(table: pa.Table, least: str, greatest: str, rows: int) -> Seen:
+    return Seen(
+        rows, int(integers(table[least], null=END).min(initial=END)), int(integers(table[greatest], null=BEGINNING).max(initial=BEGINNING))
+    )
 
 
 def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:
@@ -209,9 +231,9 @@ def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
 
 
 def passes(stream: StreamDefinition, plan: SharedPlan) -> list[Pass]:
-    """Groupings that are one aggregation together: those with the same joins and columns, unless nothing is to be shared."""
+    """Groupings that are one aggregation together: those with the same joins, attribute and columns, unless nothing is to be shared."""
     together: dict[object, list[Grouping]] = {}
     for at, grouping in enumerate(plan.groupings):
         alone = at if plan.sharing is Sharing.UNSHARED else None
-        together.setdefault((grouping.family.joins, grouping.columns, alone), []).append(grouping)
+        together.setdefault((grouping.family.joins, grouping.family.over, grouping.columns, alone), []).append(grouping)
     return [Pass(stream, tuple(members)) for members in together.values()]

@@ -128,6 +128,8 @@ class RunningJob:
         while self.active and (deadline is None or time.monotonic() < deadline):
             self._raise_failure()
             self._on_glance()
+            for job in self.jobs.values():
+                job.tick()
             time.sleep(GLANCE_SECONDS)
         self._raise_failure()
         if not self.active:

@@ -22,8 +22,8 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
-from muntin.semantics import Alignment, TimeWindow
-from muntin.timeline import datetime_of, instant_of
+from muntin.semantics import Alignment, Attribute, TimeWindow
+from muntin.timeline import datetime_of
 from muntin.windows.shards import Partials, grouping_layout
 from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
 from rowfunctions import RowFunctions, Values
@@ -184,11 +184,16 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     shards: dict[Any, list[Row]] = {}
     for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
-        key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
+        key = (tick.floor(tick_of(row, grouping.family.over)), *cell, *(value(part, row) for part in grouping.keys))
         shards.setdefault(key, []).append(row)
     keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(grouping_layout(grouping).key_types))
     states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
+
+
+def tick_of(row: Row, over: Attribute) -> int:
+    """Where a row stands on an attribute. Row numbers and times of arrival are ticks already."""
+    return over.measure.tick(row[over.name])
 
 
 def cell_of(row: Row, axes: Sequence[Axis]) -> int:

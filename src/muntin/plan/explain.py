@@ -15,7 +15,7 @@ from muntin.plan.family import Family
 from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
-from muntin.semantics import Context, TimeWindow, Window, context_of, state_of
+from muntin.semantics import TIME, Context, SlicedWindow, SlidingWindow, Window, context_of, state_of
 from muntin.timeline import Duration
 
 #: Names listed before the rest is counted.
@@ -94,18 +94,23 @@ def explain_windows(windows: Sequence[Window]) -> list[str]:
     ]
 
 
-def explain_slices(grouping: Grouping, windows: list[TimeWindow]) -> list[str]:
-    """How time is cut, and what that costs against every query for itself."""
-    slices = grouping.slice_manager()
+def explain_slices(grouping: Grouping, windows: Sequence[SlicedWindow]) -> list[str]:
+    """How the attribute is cut and, over time, what that costs against every query for itself."""
+    slices, measure = grouping.slice_manager(), grouping.family.over.measure
+    if measure != TIME:
+        return [f"slices over {grouping.family.over}: every edge on a tick of {measure.text(slices.tick.period)}"]
+    sliding = [one for one in windows if isinstance(one, SlidingWindow)]
+    if not sliding:
+        return [f"slices: {slices_per_second(slices) * 60:.4g} a minute, merged once they are closed"]
     rate = slices_per_second(slices)
-    paned = slices_per_second(SliceManager(windows, Slicing.PANED))
-    alone, shared = unshared_cost(windows, rate=1), shared_cost(windows, rate=1, slices=rate)
+    paned = slices_per_second(SliceManager(sliding, Slicing.PANED))
+    alone, shared = unshared_cost(sliding, rate=1), shared_cost(sliding, rate=1, slices=rate)
     lines = [f"slices: {rate * 60:.4g} a minute (panes: {paned * 60:.4g}), every edge on a tick of {Duration(slices.tick.period)}"]
-    if len(windows) == 1:
+    if len(sliding) == 1:
         return [*lines, f"cost: each row once, {shared.final * 60:.4g} combines a minute"]
-    pays = least_rate_to_share(windows, slices=rate)
+    pays = least_rate_to_share(sliding, slices=rate)
     lines.append(
-        f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute; unshared: each row {len(windows)} times,"
+        f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute; unshared: each row {len(sliding)} times,"
         f" {alone.final * 60:.4g} a minute; sharing pays from {pays:.3g} rows/s"
     )
     return lines

@@ -19,7 +19,7 @@ import numpy as np
 
 from muntin.aggregates.base import Array
 from muntin.plan.numbering import distinct
-from muntin.semantics import TimeWindow
+from muntin.semantics import LandmarkWindow, SlicedWindow
 from muntin.timeline import Interval, Progression
 
 
@@ -30,8 +30,10 @@ class Slicing(Enum):
     PAIRED = "paired"  # at most two slices a period: where windows end and where they start
 
 
-def edges_of(window: TimeWindow, slicing: Slicing) -> frozenset[Progression]:
-    """The edges that a window asks for."""
+def edges_of(window: SlicedWindow, slicing: Slicing) -> frozenset[Progression]:
+    """The edges that a window asks for; landmarks are ends of windows too."""
+    if isinstance(window, LandmarkWindow):
+        return frozenset({window.ends})
     if slicing is Slicing.PANED:
         return frozenset({Progression(period=math.gcd(window.range, window.slide), phase=window.ends.phase)})
     return frozenset({window.starts, window.ends})
@@ -45,18 +47,18 @@ class SliceManager:
     [6, 9, 12, 15, 18, 24, 27, 30, 33, 36, 42, 45]
     """
 
-    def __init__(self, windows: Iterable[TimeWindow] = (), slicing: Slicing = Slicing.PAIRED) -> None:
+    def __init__(self, windows: Iterable[SlicedWindow] = (), slicing: Slicing = Slicing.PAIRED) -> None:
         self.slicing = slicing
         self._uses: Counter[Progression] = Counter()
         self._needed: tuple[Progression, ...] | None = None
         for window in windows:
             self.add(window)
 
-    def add(self, window: TimeWindow) -> None:
+    def add(self, window: SlicedWindow) -> None:
         self._needed = None
         self._uses.update(edges_of(window, self.slicing))
 
-    def remove(self, window: TimeWindow) -> None:
+    def remove(self, window: SlicedWindow) -> None:
         """Take a window's edges away, except those that another window also asks for."""
         self._needed = None
         self._uses.subtract(edges_of(window, self.slicing))

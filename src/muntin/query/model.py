@@ -16,7 +16,7 @@ from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import Schema
-from muntin.semantics import SlidingWindow, Window
+from muntin.semantics import SlicedWindow, TupleSlide, Window
 from muntin.timeline import DAY, Duration
 
 
@@ -130,10 +130,10 @@ class Query:
     late: LatePolicy = GENEROUS
 
     @property
-    def sliding(self) -> SlidingWindow:
-        """The window, where RANGE and SLIDE are over one attribute."""
-        if not isinstance(self.window, SlidingWindow):
-            law, way_out = "slices are of sliding windows", "evaluate the query by the path of its own window type"
+    def sliding(self) -> SlicedWindow:
+        """The window, where RANGE and SLIDE are over one attribute: it is a run of slices."""
+        if isinstance(self.window, TupleSlide):
+            law, way_out = "slices are of windows whose edges no row decides", "evaluate the query by the path of its own window type"
             raise Refusal(law, values=str(self.window), way_out=way_out)
         return self.window
 

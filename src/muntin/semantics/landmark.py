@@ -50,6 +50,11 @@ class LandmarkWindow:
         return Progression(period=self.slide, phase=self.offset)
 
     @property
+    def first_end(self) -> int:
+        """The end of window 0."""
+        return self.offset + self.slide
+
+    @property
     def attribute(self) -> Attribute:
         return Attribute(self.wattr, self.measure, self.pattr)
 

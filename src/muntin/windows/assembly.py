@@ -18,9 +18,11 @@ from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import QueryPlan, SharedPlan
+from muntin.semantics import LandmarkWindow
 from muntin.timeline import BEGINNING
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
+from muntin.windows.due import is_endless
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
 from muntin.windows.life import QueryLife
@@ -85,12 +87,18 @@ class Assembly:
 
     def _add(self, plan: QueryPlan) -> None:
         if not self.lives[plan.query.name].stopped:
-            home = self.households.setdefault(self.home_of(plan), Household(plan.family, self.plan.slicing, self.lives, self.arena))
-            home.add(plan)
+            landmarks = isinstance(plan.query.window, LandmarkWindow)
+            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks)
+            self.households.setdefault(self.home_of(plan), new).add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
-        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: plan.query.sliding}
-        return plan.family, apart.get(self.plan.sharing)
+        """Landmark windows are apart from sliding ones, since their closed slices are merged; endless ones also from those that joined
+        at another time, since every row that is there counts in them.
+        """
+        window = plan.query.sliding
+        since = self.lives[plan.query.name].since if is_endless(window) else BEGINNING
+        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: window}
+        return plan.family, (apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since)
 
     def _remove(self, plan: QueryPlan) -> None:
         self._evict(plan)

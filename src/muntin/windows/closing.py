@@ -8,7 +8,7 @@ query that stands on it, and queries that select the same things are lowered tog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,8 @@ from muntin.aggregates.base import Array, State
 from muntin.errors import DataError
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn
-from muntin.windows.due import bounds, horizon, windows_closing, with_empty
+from muntin.timeline import BEGINNING
+from muntin.windows.due import bounds, horizon, last_end, windows_closing, with_empty
 from muntin.windows.life import QueryLife
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
@@ -89,7 +90,7 @@ class StoreWindows:
         first = int(self.store.starts[0]) if len(self.store.starts) else latest
         begun = any(self.lives[plan.query.name].begun for plan in self.plans)
         low = after if begun else max(after, first)
-        high = min(upto, latest + max(window.range for window in windows))
+        high = max(last_end(upto=upto, latest=latest, window=window) for window in windows)
         stride = WINDOWS_AT_ONCE * min(window.slide for window in windows)
         while high - low > stride:
             yield after, low + stride
@@ -104,7 +105,7 @@ class StoreWindows:
             window, life = plan.query.sliding, self.lives[plan.query.name]
             if life.stopped:
                 continue
-            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window, since=life.since)
+            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window, since=life.since, latest=latest)
             if plan.query.emit_empty:
                 ids = with_empty(ids, after=after, upto=upto, latest=latest, window=window, begun=life.begun)
                 life.begun |= len(ids) > 0
@@ -148,7 +149,12 @@ class StoreWindows:
         used = self.users[column][closing.owner[pairs.run]]
         place = np.cumsum(used) - 1
         asked = pairs if used.all() else pairs.at(np.nonzero(used)[0])
-        return self.store.columns[column].combine(closing.runs, asked, self.store.starts), place
+        return self.store.columns[column].combine(self._from_first_slice(closing.runs), asked, self.store.starts), place
+
+    def _from_first_slice(self, runs: Runs) -> Runs:
+        """Runs of endless windows, which start before everything, as long as what there is: lengths choose the size of blocks."""
+        endless = runs.start == BEGINNING
+        return replace(runs, start=np.where(endless, self.store.starts[0], runs.start)) if endless.any() else runs
 
     def _close_kin(
         self, kin: Kin, closing: Closing, windows: Array, chosen: Array, pairs: Pairs, combined: Mapping[PartialColumn, tuple[State, Array]]

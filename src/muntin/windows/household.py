@@ -38,6 +38,7 @@ class Household:
     slicing: Slicing
     lives: Mapping[str, QueryLife]
     arena: Arena = MEMORY
+    landmarks: bool = False  #: its windows are landmark windows, whose closed slices are merged
     stores: list[SliceStore] = field(default_factory=list)
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
@@ -118,6 +119,8 @@ class Household:
             windows = self.windows_of(at)
             yield from windows.close(after=after, upto=upto, latest=latest)
             store.drop_before(windows.horizon(upto), upto)
+            if self.landmarks:
+                store.merge_before(upto)
         self._forget_groups()
 
     def _forget_groups(self) -> None:

@@ -151,4 +151,6 @@ class Projection:
 
     def _bounds(self, ticks: Array) -> list[Any]:
         """As expressions take them: times in microseconds, numbers as values."""
-        return ticks.tolist() if self.measure.unit is Unit.TIME else bound_column(ticks, self.measure).to_pylist()
+        if self.measure.unit is not Unit.TIME:
+            return list(bound_column(ticks, self.measure).to_pylist())
+        return [tick if tick > BEGINNING else None for tick in ticks.tolist()]

@@ -57,7 +57,7 @@ class PythonEngine:
 
     def take(self, batch: Batch) -> None:
         arrival = self.attributes.arrival(batch.clock)
-        known = [{"row_num": self.attributes.tuples + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
+        known = [{"row_num": self.attributes.rows + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
         partials = [python_partials(known, one) for one in self.plan.groupings]
         seen = {str(one): self.seen(known, one) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
         self.attributes = self.attributes.observe(batch.clock, seen, len(known), {})

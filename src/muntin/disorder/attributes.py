@@ -31,12 +31,12 @@ class Reached:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What was observed so far; `tuples` is the number of rows, which is the next row's number."""
+    """What was observed so far; `rows` came, so that is the number of the next one."""
 
     stream: StreamDefinition
     punctuators: Mapping[Attribute, Punctuator] = field(default_factory=dict)
     latest: Mapping[Attribute, int] = field(default_factory=dict)
-    tuples: int = 0
+    rows: int = 0
 
     @classmethod
     def begun(cls, stream: StreamDefinition) -> Attributes:
@@ -81,19 +81,19 @@ class Attributes:
         return max([clock, *(latest for one, latest in self.latest.items() if self._is_arrival(one))])
 
     def observe(self, clock: int, seen: Mapping[str, Mapping[Key, Seen]], rows: int, late: Mapping[str, int]) -> Attributes:
-        """After a batch of so many tuples. `seen` and `late`, rows below the punctuation, go by names of attributes."""
+        """After a batch of so many rows. `seen` and `late`, rows below the punctuation, go by names of attributes."""
         punctuators, latest = dict(self.punctuators), dict(self.latest)
         for one, punctuator in self.punctuators.items():
             observation = Observation(clock, self._seen(one, clock, seen, rows))
             punctuators[one] = punctuator.observe(observation, rows_late=late.get(str(one), 0))
             latest[one] = max(latest.get(one, BEGINNING), observation.greatest)
-        return replace(self, punctuators=punctuators, latest=latest, tuples=self.tuples + rows)
+        return replace(self, punctuators=punctuators, latest=latest, rows=self.rows + rows)
 
     def _seen(self, one: Attribute, clock: int, seen: Mapping[str, Mapping[Key, Seen]], rows: int) -> Mapping[Key, Seen]:
         if str(one) in seen or not rows:
             return seen.get(str(one), {})
         if one.counts_rows and not one.pattr:
-            return {(): Seen(rows, self.tuples, self.tuples + rows - 1)}
+            return {(): Seen(rows, self.rows, self.rows + rows - 1)}
         if self._is_arrival(one):
             return {(): Seen(rows, self.arrival(clock), self.arrival(clock))}
         return {}
@@ -104,7 +104,7 @@ class Attributes:
     def record(self) -> dict[str, Any]:
         """As JSON, for checkpoints; what was declared is not in it."""
         kept = {str(one): {"latest": self.latest.get(one, BEGINNING), **record(held)} for one, held in self.punctuators.items()}
-        return {"tuples": self.tuples, "attributes": kept}
+        return {"rows": self.rows, "attributes": kept}
 
     def restored(self, recorded: Mapping[str, Any], attributes: Iterable[Attribute]) -> Attributes:
         """As it was recorded; `attributes` are those that queries are over."""
@@ -112,4 +112,4 @@ class Attributes:
         known = [one for one in followed.punctuators if str(one) in kept]
         punctuators = {one: restored(followed.punctuators[one], kept[str(one)]) for one in known}
         latest = {one: int(kept[str(one)]["latest"]) for one in known}
-        return replace(followed, punctuators={**followed.punctuators, **punctuators}, latest=latest, tuples=int(recorded["tuples"]))
+        return replace(followed, punctuators={**followed.punctuators, **punctuators}, latest=latest, rows=int(recorded["rows"]))

@@ -16,7 +16,7 @@ from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import Schema
-from muntin.semantics import SlicedWindow, TupleSlide, Window
+from muntin.semantics import ROWS, SlicedWindow, SlideOrder, TupleSlide, Window
 from muntin.timeline import DAY, Duration
 
 
@@ -136,6 +136,13 @@ class Query:
             law, way_out = "slices are of windows whose edges no row decides", "evaluate the query by the path of its own window type"
             raise Refusal(law, values=str(self.window), way_out=way_out)
         return self.window
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether rows have to be numbered for it."""
+        if isinstance(self.window, TupleSlide):
+            return self.window.order is SlideOrder.ARRIVAL and self.window.slide > 1
+        return self.window.measure == ROWS
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from muntin.query.model import GENEROUS, Query, StreamDefinition
 from muntin.query.text import CreateQuery
-from muntin.semantics import ROWS, TupleSlide
+from muntin.semantics import TupleSlide
 
 
 def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
     window = query.window
     way_out = f"use a time window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
-    if isinstance(window, TupleSlide) or window.measure == ROWS:
-        law = "windows that count rows are not supported by the engine yet"
+    if isinstance(window, TupleSlide) or window.pattr:
+        law = "slide-by-tuple windows and those with PATTR are not supported by the engine yet"
         raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
     if query.emit_every is not None:
         law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"

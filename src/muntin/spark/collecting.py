@@ -17,6 +17,7 @@ from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.facts import BatchFacts
+from muntin.spark.numbering import numbered
 from muntin.spark.partials import Pass, passes
 from muntin.spark.rows import Rows, micros_of
 from muntin.spark.sighting import has_substreams, sighted
@@ -45,11 +46,16 @@ class Collecting:
         """What the windows of the plan are over."""
         return list(dict.fromkeys(grouping.family.over for grouping in self.plan.groupings))
 
-    def __call__(self, rows: Rows, spans: Spans, joining: Joining) -> tuple[list[Partials], BatchFacts]:
-        several = len(self.passes) + has_substreams(self.stream) > 1
+    def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, before: int) -> tuple[list[Partials], BatchFacts]:
+        """`before` is how many rows came before these: their numbers go on from there."""
+        numbers = [one for one in self.attributes if one.counts_rows]
+        several, read = len(self.passes) + has_substreams(self.stream) + len(numbers) > 1, rows.frame
         if several:
-            rows.frame.persist()
+            read.persist()
         try:
+            if numbers:
+                rows, span = numbered(rows, before)
+                spans = {**spans, **dict.fromkeys(numbers, span)}
             found: dict[int, Partials] = {}
             facts = BatchFacts(0) if self.passes else facts_alone(rows)
             for one in self.passes:
@@ -60,12 +66,12 @@ class Collecting:
                 facts = replace(facts, seen={**facts.seen, self.stream.time: sighted(rows)})
         finally:
             if several:
-                rows.frame.unpersist()
+                read.unpersist()
         return [found[id(grouping)] for grouping in self.plan.groupings], facts
 
     def spans_of(self, rows: Rows) -> Spans:
         """The spans of bounded rows, each found by a pass of its own, and only where a ring needs it."""
-        wanted = {one.over for one in self.passes if any(key.kind is KeyKind.RING for key in one.slice_keys)}
+        wanted = {one.over for one in self.passes if not one.over.counts_rows and any(key.kind is KeyKind.RING for key in one.slice_keys)}
         return {over: span for over in wanted if (span := span_of(rows, over)) is not None}
 
 

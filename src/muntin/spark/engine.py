@@ -36,6 +36,7 @@ from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
 from muntin.spark.own_columns import check_spark_function
 from muntin.spark.place import Place
+from muntin.spark.positions import ARRIVED
 from muntin.spark.progress import Progress
 from muntin.spark.registrylog import Origin, Registered, RegistryLog
 from muntin.spark.results import Results
@@ -236,7 +237,9 @@ class Engine:
             for name, held in checkpoints.items():
                 letters = Place.of(dead_letters) / name if dead_letters else None
                 jobs[name] = self._job(name, sinks, held, letters, on_progress)
-                queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
+                frame = self._frame(name, bounded=False)
+                jobs[name].numbered = self.streams[name].options.get("source") != "files" or ARRIVED in frame.columns
+                queries[name] = start_query(frame, jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
         desk = Desk(place / "control") if place else None
@@ -298,7 +301,8 @@ class Engine:
 
     def _frame(self, name: str, *, bounded: bool) -> DataFrame:
         if name not in self._frames:
-            return open_source(self.spark, self.streams[name], bounded=bounded)
+            numbered = any(query.counts_rows for query in self.queries if query.stream.lower() == name)
+            return open_source(self.spark, self.streams[name], bounded=bounded, numbered=numbered)
         frame = self._frames[name]
         if frame.isStreaming == bounded:
             raise Refusal(

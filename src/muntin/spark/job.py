@@ -91,6 +91,7 @@ class StreamJob:
         self.attributes = Attributes.begun(self.stream)
         self.log = SliceLog(self.checkpoint.directory, self.planner, self.checkpoint.check_owned) if self.checkpoint else None
         self.last = EntryId(-1)
+        self.numbered = True  #: whether the rows of a batch say in which order they came
         self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
         self.gate = threading.Lock()
         self.stopping = False
@@ -159,7 +160,7 @@ class StreamJob:
         """Bounded input in one go: nothing is late and every window closes."""
         entry, pin = EntryId(0), self._new_pin()
         rows = Rows(frame, self.stream, pin.limit, self.attributes.arrival(pin.clock))
-        partials, facts = self.collecting(rows, self.collecting.spans_of(rows), self._joining(pin))
+        partials, facts = self.collecting(rows, self.collecting.spans_of(rows), self._joining(pin), before=0)
         self._write_dead_letters(entry, rows, facts)
         self._finish(Entry(entry, pin, partials, facts, EntryKind.CLOSING))
 
@@ -204,7 +205,7 @@ class StreamJob:
             if plan is not self.collecting.plan:
                 self.collecting = Collecting(self.stream, plan)
             rows = Rows(frame, self.stream, pin.limit, self.attributes.arrival(pin.clock))
-            partials, facts = self.collecting(rows, self._spans, self._joining(pin))
+            partials, facts = self.collecting(rows, self._spans, self._joining(pin), before=self.attributes.rows)
             facts = replace(facts, late=late_counts(rows, facts, pin.punctuations, self.collecting.attributes))
             self._write_dead_letters(entry, rows, facts)
             logged = Entry(entry, pin, partials, facts)
@@ -248,7 +249,7 @@ class StreamJob:
         self.totals.dead += entry.facts.dead
         self.totals.entries += 1
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
-        self.attributes = self.attributes.observe(entry.pin.clock, entry.facts.seen, entry.facts.tuples, entry.facts.late)
+        self.attributes = self.attributes.observe(entry.pin.clock, entry.facts.seen, entry.facts.rows, entry.facts.late)
         if entry.kind is EntryKind.CLOSING:
             self.attributes = self.attributes.closed()
         yield from self.assembly.step(entry.partials, self._reach)

@@ -19,6 +19,7 @@ from muntin.query.model import StreamDefinition
 from muntin.semantics import TIME, Attribute
 from muntin.spark.columns import Compiled, compile_column
 from muntin.spark.own_columns import application
+from muntin.spark.positions import ARRIVED
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
 from muntin.spark.ticks import micros, number_ticks
@@ -43,6 +44,10 @@ def _row_column(expression: Expression, _application: str) -> Compiled:
 def micros_of(stream: StreamDefinition) -> Column:
     """The stream's time in microseconds."""
     return micros(resolve(stream.time))
+
+
+#: The column of row numbers, where somebody asks for them (`numbering`).
+ROW_NUMBERS = "_muntin_row"
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,8 @@ class Rows:
         """Where a tuple stands on an attribute; NULL if it has no place there."""
         if attribute.name == self.stream.time:
             return micros_of(self.stream)
+        if attribute.counts_rows:
+            return F.when(self.good, F.col(ROW_NUMBERS))
         if self.stream.schema.field(attribute.name) is None:
             return moving(self.arrival, micros_of(self.stream))
         if attribute.measure != TIME:
@@ -108,4 +115,4 @@ class Rows:
             reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
         reasons = [F.when(~self.good, reason)]
         reasons += [F.when(self.tuples & ~self.placed(one), F.lit(f"no {one.name} to place it by")) for one in attributes]
-        return self.frame.withColumn("reason", F.coalesce(*reasons)).where(F.col("reason").isNotNull())
+        return self.frame.withColumn("reason", F.coalesce(*reasons)).where(F.col("reason").isNotNull()).drop(ARRIVED)

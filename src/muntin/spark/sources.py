@@ -29,10 +29,15 @@ __all__ = ["CORRUPT", "open_source"]
 GENERATOR_OPTIONS = {"source", "rows_per_second", "rows_per_batch", "rows", "start", "seconds", "symbols", "seed"}
 
 
-def open_source(spark: SparkSession, stream: StreamDefinition, bounded: bool) -> DataFrame:
-    """The rows of a stream: all there are if `bounded`, else a streaming DataFrame that takes what comes."""
+def open_source(spark: SparkSession, stream: StreamDefinition, bounded: bool, *, numbered: bool = False) -> DataFrame:
+    """The rows of a stream: all there are if `bounded`, else a streaming DataFrame that takes what comes.
+
+    `numbered`: with a hidden column that orders them by arrival, where the source knows (`positions`).
+    """
     source = Options(f"stream {stream.name}", stream.options).one_of("source", ("files", "generator"))
-    return open_files(spark, stream, bounded=bounded) if source == "files" else open_generator(spark, stream, bounded=bounded)
+    if source == "files":
+        return open_files(spark, stream, bounded=bounded, numbered=numbered)
+    return open_generator(spark, stream, bounded=bounded)
 
 
 def open_generator(spark: SparkSession, stream: StreamDefinition, *, bounded: bool) -> DataFrame:

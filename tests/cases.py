@@ -14,6 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
+from muntin.aggregates.sums import CountNth
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
@@ -223,6 +224,8 @@ def lifted(column: PartialColumn, shards: list[list[Row]]) -> list[pa.Array]:
 def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
+    if isinstance(column.partial, CountNth):
+        return (RowFunctions(sum(row["row_num"] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)

@@ -85,7 +85,7 @@ class PythonEngine:
         """As a resumed job: from a snapshot and what was recorded."""
         holdings, recorded = self.assemblies.snapshot(), self.attributes.record()
         self.assemblies = Assemblies(self.plan, deepcopy(self.assemblies.lives))
-        self.attributes = Attributes.begun(self.stream).restored(recorded, self.assemblies.of)
+        self.attributes = Attributes.begun(self.stream).restored(recorded, self.assemblies.attributes)
         self.assemblies.restore(holdings, self.reach)
 
     def truth(self, query: Query) -> list[Row]:

@@ -22,6 +22,7 @@ from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis, axes_of, decomposed
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
+from muntin.semantics import TupleSlide
 
 __all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "divisions"]
 
@@ -78,10 +79,15 @@ def divisions(queries: Sequence[Query], sharing: Sharing, load: Load = FIRST_LOA
     if sharing is Sharing.UNSHARED:
         return [Division((query,)) for query in queries]
     together: dict[object, list[Query]] = {}
+    by_tuple: dict[object, list[Query]] = {}
     for query in queries:
-        together.setdefault((family_of(query), query.window if sharing is Sharing.FRAGMENTS else None), []).append(query)
+        if isinstance(query.window, TupleSlide):
+            by_tuple.setdefault(family_of(query), []).append(query)
+        else:
+            together.setdefault((family_of(query), query.window if sharing is Sharing.FRAGMENTS else None), []).append(query)
     parts = [part for members in together.values() for part in family_divisions(members, sharing, load)]
-    return rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts
+    parts = rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts
+    return [*parts, *(Division(tuple(members)) for members in by_tuple.values())]
 
 
 def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> tuple[Division, ...]:

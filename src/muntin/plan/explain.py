@@ -15,7 +15,7 @@ from muntin.plan.family import Family
 from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
-from muntin.semantics import TIME, Context, SlicedWindow, SlidingWindow, Window, context_of, state_of
+from muntin.semantics import TIME, Context, SlidingWindow, Window, context_of, state_of
 from muntin.timeline import Duration
 
 #: Names listed before the rest is counted.
@@ -38,7 +38,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD)
 def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_windows([plan.query.window for plan in plans])]
-    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.sliding for plan in plans])]
+    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
     lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
     coarser: dict[Family, list[str]] = {}
     for plan in plans:
@@ -94,9 +94,11 @@ def explain_windows(windows: Sequence[Window]) -> list[str]:
     ]
 
 
-def explain_slices(grouping: Grouping, windows: Sequence[SlicedWindow]) -> list[str]:
+def explain_slices(grouping: Grouping, windows: Sequence[Window]) -> list[str]:
     """How the attribute is cut and, over time, what that costs against every query for itself."""
     slices, measure = grouping.slice_manager(), grouping.family.over.measure
+    if grouping.by_tuple:
+        return [f"one partial per distinct {grouping.family.over}, shared by all these windows"]
     if measure != TIME:
         return [f"slices over {grouping.family.over}: every edge on a tick of {measure.text(slices.tick.period)}"]
     sliding = [one for one in windows if isinstance(one, SlidingWindow)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from muntin.aggregates.base import Aggregate, Partial
-from muntin.aggregates.sums import Count
+from muntin.aggregates.sums import Count, CountNth
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
@@ -24,6 +24,7 @@ from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
+from muntin.semantics import SlideOrder, TupleSlide
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,12 @@ class Grouping:
         return self.family.keys
 
     def slice_manager(self) -> SliceManager:
-        return SliceManager({query.sliding for query in self.queries}, self.slicing)
+        return SliceManager({query.window for query in self.queries}, self.slicing)
+
+    @property
+    def by_tuple(self) -> bool:
+        """Whether it serves slide-by-tuple windows: a shard is then a tick."""
+        return isinstance(self.queries[0].window, TupleSlide)
 
     @cached_property
     def _positions(self) -> Mapping[PartialColumn, int]:
@@ -142,8 +148,16 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
                 source = computed(column, query.where, by_cell=part.by_cell)
                 if source.args or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
+            if isinstance(query.window, TupleSlide):
+                columns.setdefault(marks_of(query.window))
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
+
+
+def marks_of(window: TupleSlide) -> PartialColumn:
+    """The column that counts the tuples of a tick that SLIDE goes by, whatever WHERE says of them."""
+    every_nth = window.order is SlideOrder.ARRIVAL and window.slide > 1
+    return PartialColumn(CountNth(every=window.slide)) if every_nth else ROWS
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate]) -> QueryPlan:

@@ -13,8 +13,11 @@ from muntin.semantics import TupleSlide
 def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
     window = query.window
     way_out = f"use a time window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
-    if isinstance(window, TupleSlide) or window.pattr:
-        law = "slide-by-tuple windows and those with PATTR are not supported by the engine yet"
+    if window.pattr and query.counts_rows:
+        law = "rows are counted for the whole stream; counts by PATTR are not supported by the engine yet"
+        raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
+    if isinstance(window, TupleSlide) and query.joins:
+        law = "slide-by-tuple windows over joined rows are not supported by the engine yet"
         raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
     if query.emit_every is not None:
         law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"

@@ -48,14 +48,14 @@ class Collecting:
 
     def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, before: int) -> tuple[list[Partials], BatchFacts]:
         """`before` is how many rows came before these: their numbers go on from there."""
-        numbers = [one for one in self.attributes if one.counts_rows]
-        several, read = len(self.passes) + has_substreams(self.stream) + len(numbers) > 1, rows.frame
+        numbers = any(query.counts_rows for grouping in self.plan.groupings for query in grouping.queries)
+        several, read = len(self.passes) + has_substreams(self.stream) + numbers > 1, rows.frame
         if several:
             read.persist()
         try:
             if numbers:
                 rows, span = numbered(rows, before)
-                spans = {**spans, **dict.fromkeys(numbers, span)}
+                spans = {**spans, **{one: span for one in self.attributes if one.counts_rows}}
             found: dict[int, Partials] = {}
             facts = BatchFacts(0) if self.passes else facts_alone(rows)
             for one in self.passes:

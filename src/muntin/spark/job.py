@@ -134,7 +134,7 @@ class StreamJob:
         counters = found.counters
         lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
         self.assembly = Assemblies(found.plan, lives, Aggregations(**counters["aggregations"]))
-        self.attributes = self.attributes.restored(counters["attributes"], self.assembly.of)
+        self.attributes = self.attributes.restored(counters["attributes"], self.assembly.attributes)
         self.assembly.restore(found.holdings, self._reach)
         self.totals = Totals(**counters["totals"])
         self.used = self.oldest = int(counters["registry"])
@@ -187,7 +187,7 @@ class StreamJob:
 
     def _wants_timer(self) -> bool:
         waited = time.monotonic() - self._finished >= TIMER_SECONDS
-        return waited and self.attributes.moved_by_the_clock(self.assembly.of) and self.assembly.slices > 0
+        return waited and self.attributes.moved_by_the_clock(self.assembly.attributes) and self.assembly.slices > 0
 
     def _finish_without_rows(self, kind: EntryKind) -> None:
         pin = self._new_pin()
@@ -273,7 +273,7 @@ class StreamJob:
         for _ in results:  # a sink that already holds the entry did not pull them
             pass
         self.last, self._finished = entry.id, time.monotonic()
-        self._spans = {one: span for one in self.assembly.of if (span := self._expected(one, entry.facts)) is not None}
+        self._spans = {one: span for one in self.assembly.attributes if (span := self._expected(one, entry.facts)) is not None}
         self._observe(entry)
         if self.log:
             counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}

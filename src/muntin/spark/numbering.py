@@ -13,8 +13,9 @@ from dataclasses import replace
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from muntin.aggregates.sums import ROW_NUMBERS
 from muntin.spark.positions import ARRIVED, arrival
-from muntin.spark.rows import ROW_NUMBERS, Rows
+from muntin.spark.rows import Rows
 from muntin.timeline import Interval
 
 _POSITION, _PART, _SHIFT = "_muntin_position", "_muntin_part", "_muntin_shift"

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from muntin.aggregates.sums import ROW_NUMBERS
 from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TIME, Attribute
@@ -44,10 +45,6 @@ def _row_column(expression: Expression, _application: str) -> Compiled:
 def micros_of(stream: StreamDefinition) -> Column:
     """The stream's time in microseconds."""
     return micros(resolve(stream.time))
-
-
-#: The column of row numbers, where somebody asks for them (`numbering`).
-ROW_NUMBERS = "_muntin_row"
 
 
 @dataclass(frozen=True)

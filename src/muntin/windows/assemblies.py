@@ -1,25 +1,40 @@
 """The assemblies of a stream: one for each attribute that windows are over, since each has its own slices and punctuations.
 
 In: a plan of all queries, partials per grouping, and how far each attribute has come. Out: `ResultChunk`s of all of them.
-Convention: a query is in the assembly of its attribute; what queries went through (`lives`) and the counts are kept in common.
+Convention: a query is in the assembly of its attribute, slide-by-tuple windows in one of their own; what queries went through (`lives`)
+and the counts are kept in common.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from muntin.plan.shared import SharedPlan
-from muntin.semantics import Attribute
+from muntin.query.model import Query
+from muntin.semantics import Attribute, TupleSlide
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
 from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
+from muntin.windows.tupleassembly import TupleAssembly
 
 #: How far an attribute has come: its punctuation, and its greatest tick.
 Reaches = Callable[[Attribute], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which assembly a query is in."""
+
+    over: Attribute
+    by_tuple: bool
+
+
+def place_of(query: Query) -> Place:
+    return Place(query.window.attribute, isinstance(query.window, TupleSlide))
 
 
 def nowhere(_: Attribute) -> tuple[int, int]:
@@ -33,40 +48,49 @@ class Assemblies:
         self.plan = SharedPlan((), (), plan.slicing, plan.sharing)
         self.lives = {} if lives is None else lives
         self.aggregations = aggregations or Aggregations()
-        self.of: dict[Attribute, Assembly] = {}
+        self.of: dict[Place, Assembly | TupleAssembly] = {}
         self.use(plan, nowhere)
 
     def use(self, plan: SharedPlan, reaches: Reaches) -> None:
         """Go on with another plan."""
         known = {one.query.name: one.query for one in self.plan.queries}
         staying = tuple(one for one in plan.queries if known.get(one.query.name) == one.query)
-        for over, assembly in self.of.items():  # a query of the same name may come back over another attribute
-            assembly.use(part_of(replace(plan, queries=staying), over))
-        for over in dict.fromkeys(one.query.window.attribute for one in plan.queries):
-            if over not in self.of:
-                punctuation, latest = reaches(over)
-                nothing = SharedPlan((), (), plan.slicing, plan.sharing)
-                self.of[over] = Assembly(nothing, punctuation, latest, lives=self.lives, aggregations=self.aggregations)
-            self.of[over].use(part_of(plan, over))
-        self.of = {over: assembly for over, assembly in self.of.items() if assembly.plan.queries}
+        for place, assembly in self.of.items():  # a query of the same name may come back with another window
+            assembly.use(part_of(replace(plan, queries=staying), place))
+        for place in dict.fromkeys(place_of(one.query) for one in plan.queries):
+            if place not in self.of:
+                nothing, kind = SharedPlan((), (), plan.slicing, plan.sharing), TupleAssembly if place.by_tuple else Assembly
+                self.of[place] = kind(nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations)
+            self.of[place].use(part_of(plan, place))
+        self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
         self.plan = plan
 
     def step(self, partials: Sequence[Partials], reaches: Reaches) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step."""
-        for over, assembly in list(self.of.items()):
-            yield from assembly.step(partials, *reaches(over))
+        for place, assembly in list(self.of.items()):
+            yield from assembly.step(partials, *reaches(place.over))
+
+    @property
+    def attributes(self) -> list[Attribute]:
+        """What windows are over."""
+        return list(dict.fromkeys(place.over for place in self.of))
 
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> list[Holding]:
-        return [holding for assembly in self.of.values() for holding in snapshot(assembly)]
+        parts = (one.snapshot() if isinstance(one, TupleAssembly) else snapshot(one) for one in self.of.values())
+        return [holding for part in parts for holding in part]
 
     def restore(self, holdings: Sequence[Holding], reaches: Reaches) -> None:
         """Take a snapshot back, into assemblies of the same queries that have absorbed nothing."""
-        over_of = {one.query.name: one.query.window.attribute for one in self.plan.queries}
-        for over, assembly in self.of.items():
-            punctuation, assembly.latest = reaches(over)
-            restore(assembly, [one for one in holdings if over_of[one.predicates[0]] == over], punctuation)
+        places = {one.query.name: place_of(one.query) for one in self.plan.queries}
+        for place, assembly in self.of.items():
+            punctuation, assembly.latest = reaches(place.over)
+            mine = [one for one in holdings if places[one.predicates[0]] == place]
+            if isinstance(assembly, TupleAssembly):
+                assembly.restore(mine, punctuation)
+            else:
+                restore(assembly, mine, punctuation)
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
@@ -92,6 +116,6 @@ class Assemblies:
         return sum(one.cells for one in self.of.values())
 
 
-def part_of(plan: SharedPlan, over: Attribute) -> SharedPlan:
-    """The plan with the queries over one attribute; the groupings stay, so that partials are those of the whole."""
-    return replace(plan, queries=tuple(one for one in plan.queries if one.query.window.attribute == over))
+def part_of(plan: SharedPlan, place: Place) -> SharedPlan:
+    """The plan with the queries of one assembly; the groupings stay, so that partials are those of the whole."""
+    return replace(plan, queries=tuple(one for one in plan.queries if place_of(one.query) == place))

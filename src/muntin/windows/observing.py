@@ -34,6 +34,8 @@ def observed(plan: SharedPlan, partials: Sequence[Partials], rows: int) -> Load 
     shards: dict[tuple[Family, Axes], int] = {}
     slices = 1
     for grouping, arrived in zip(plan.groupings, partials, strict=True):
+        if grouping.by_tuple:  # as many shards as ticks, which says nothing about slices
+            continue
         slices = max(slices, len(distinct(arrived.at)))
         axes = frozenset(axis.expression for axis in grouping.axes)
         shards[grouping.family, axes] = len(arrived)

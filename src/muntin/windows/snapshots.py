@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from muntin.columnar import arrow_type, integers
 from muntin.plan.shared import PartialColumn, QueryPlan
+from muntin.semantics import TupleSlide
 from muntin.windows.assembly import Assembly
 from muntin.windows.shards import Layout, Partials
 from muntin.windows.store import Folded, SliceStore
@@ -32,10 +33,11 @@ class Holding:
 
 
 def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], columns: Sequence[tuple[str, int]]) -> Layout:
-    """The form of a holding's partials."""
-    keys = plans[predicates[0]].family.keys
-    names = ("predicate", *map(str, keys))
-    types = (pa.int64(), *(arrow_type(key.type) for key in keys))
+    """The form of a holding's partials; of slide-by-tuple windows, see `tupleassembly`."""
+    plan = plans[predicates[0]]
+    own = ("kind", "marks") if isinstance(plan.query.window, TupleSlide) else ("predicate",)
+    names = (*own, *map(str, plan.family.keys))
+    types = (*(pa.int64() for _ in own), *(arrow_type(key.type) for key in plan.family.keys))
     return Layout(names, types, tuple(plans[name].columns[at] for name, at in columns))
 
 

@@ -39,6 +39,11 @@ WINDOWS = [
     "RANGE 3 seconds SLIDE 2 seconds WATTR arrival_ts",
     "RANGE 6 rows SLIDE 4 rows WATTR row_num",
     "RANGE UNBOUNDED SLIDE 3 rows LANDMARK 6 rows WATTR row_num",
+    "RANGE 5 seconds RATTR ts SLIDE 1 row SATTR row_num",
+    "RANGE 9 seconds RATTR ts SLIDE 3 rows SATTR row_num",
+    "RANGE 4 seconds RATTR ts SLIDE 2 rows SATTR rank(ts)",
+    "RANGE 4 seconds RATTR ts SLIDE 1 row SATTR row_num PATTR seg_id",
+    "RANGE 1.5 RATTR mile SLIDE 1 row SATTR row_num",
 ]
 SELECTS = [f"SELECT {VALUES} FROM traffic [{{}}] WHERE vehicles <> 2", f"SELECT seg_id, {VALUES} FROM traffic [{{}}] GROUP BY seg_id"]
 TEXTS = {f"q{at}": SELECTS[at % 2].format(window) for at, window in enumerate(WINDOWS)}
@@ -162,6 +167,41 @@ def test_a_row_without_a_place_on_an_attribute_is_a_dead_letter_there_and_counts
     letters = [json.loads(line) for part in (tmp_path / "letters").rglob("*.json") for line in part.read_text().splitlines()]
     assert [letter["reason"] for letter in letters] == ["no mile to place it by"]
     assert "_muntin_arrived" not in letters[0]
+
+
+def test_slide_by_tuple_over_ordered_input_is_sparks_range_between_and_row_windows_are_rows_between(
+    spark: SparkSession, traffic: Traffic
+) -> None:
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F
+
+    rows = some_rows(60, disorder=0)
+    traffic.add(*rows[:25])
+    traffic.add(*rows[25:])
+    values = "count(*) AS n, sum(vehicles) AS v, max(speed) AS fastest, variance(speed) AS spread, avg(mile) AS mile, min(seg_id) AS least"
+    engine = traffic.engine(
+        spark, "slack = '0 seconds'",
+        tuples=f"SELECT {values} FROM traffic [RANGE 7 seconds RATTR ts SLIDE 1 row SATTR row_num]",
+        rows=f"SELECT {values} FROM traffic [RANGE 5 rows SLIDE 1 row WATTR row_num]",
+    )  # fmt: skip
+    results = engine.run()
+    frame = spark.createDataFrame(
+        [(at, row["ts"], row["vehicles"], row["speed"], row["mile"], row["seg_id"]) for at, row in enumerate(rows)],
+        "row BIGINT, ts TIMESTAMP, vehicles INT, speed DOUBLE, mile DECIMAL(8,2), seg_id STRING",
+    ).withColumn("micros", F.unix_micros("ts"))
+    seven = Window.orderBy("micros").rangeBetween(-7 * SECOND + 1, 0)
+    five = Window.orderBy("row").rowsBetween(-4, 0)
+    columns = [F.count("*"), F.sum("vehicles"), F.max("speed"), F.variance("speed"), F.avg("mile"), F.min("seg_id")]
+    for name, over, end in (("tuples", seven, "ts"), ("rows", five, F.col("row") + 1)):
+        expected = frame.select(end, *(column.over(over) for column in columns)).distinct().collect()
+        ours = results[name].to_pylist()[: len(expected)]
+        names = ("window_end", "n", "v", "fastest", "spread", "mile", "least")
+        truth = [dict(zip(names, one, strict=True)) for one in sorted(expected, key=lambda one: one[0])]
+        for row in truth:
+            if name == "tuples":
+                row["window_end"] = row["window_end"].replace(tzinfo=UTC)
+            row["spread"] = row["spread"] if row["n"] > 1 else None
+        assert same([{key: row[key] for key in names} for row in ours], truth)
 
 
 def marker(at: int, seg_id: str | None) -> dict[str, Any]:

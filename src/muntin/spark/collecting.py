@@ -18,7 +18,8 @@ from muntin.query.model import Join, StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.facts import BatchFacts
 from muntin.spark.numbering import numbered
-from muntin.spark.partials import Pass, passes
+from muntin.spark.partials import Pass
+from muntin.spark.passes import passes
 from muntin.spark.rows import Rows, micros_of
 from muntin.spark.sighting import has_substreams, sighted
 from muntin.spark.slicekey import KeyKind

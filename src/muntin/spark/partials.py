@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -22,9 +23,8 @@ from muntin.aggregates.base import Array
 from muntin.columnar import integers
 from muntin.disorder import Key, Seen
 from muntin.expression.tree import Expression
-from muntin.plan.divide import Sharing
 from muntin.plan.fragments import Axis
-from muntin.plan.shared import Failures, Grouping, PartialColumn, SharedPlan
+from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.cells import CellSearch
@@ -36,8 +36,8 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, END, Interval
 from muntin.windows.shards import Partials
 
-_GOOD, _USED, _SET, _CELL, _AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
-_ROWS, _LEAST, _LAST, _PLACED = "_muntin_rows", "_muntin_least", "_muntin_last", "_muntin_placed"
+GOOD, _USED, _SET, _CELL, AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
+_ROWS, _LEAST, _LAST, PLACED = "_muntin_rows", "_muntin_least", "_muntin_last", "_muntin_placed"
 _LEAST_TIME, _LAST_TIME = "_muntin_least_time", "_muntin_last_time"
 #: The instants of good rows that have no slice: no match in a table, no value on the attribute, no tuple. Dead letters have none.
 UNMATCHED, MISSING, MARKER = -(2**63), -(2**63) + 1, -(2**63) + 2
@@ -112,23 +112,17 @@ class Pass:
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         tick, placed, used = rows.tick(self.over), rows.placed(self.over), F.col(_USED)
-        others = {_GOOD: rows.good, _PLACED: placed, _USED: placed & rows.matched}
+        others = {GOOD: rows.good, PLACED: placed, _USED: placed & rows.matched}
         frame = self.lasting.cells.positions(rows.frame, others)
-        without_slice = self._without_slice(rows)
+        without = without_slice(rows)
         instants = [
-            F.when(used, key.column(tick, span)).otherwise(without_slice).alias(f"_muntin_at{number}")
-            for number, key in enumerate(self.instants)
+            F.when(used, key.column(tick, span)).otherwise(without).alias(f"_muntin_at{number}") for number, key in enumerate(self.instants)
         ]
         keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
         cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
         taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
         frame = frame.select("*", *instants, *keys, taken)
         return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, tick), *self.lasting.aggregates)
-
-    def _without_slice(self, rows: Rows) -> Column:
-        """Why a row has no slice; NULL for dead letters."""
-        good = F.when(F.col(_PLACED), F.lit(UNMATCHED)).when(F.col(_GOOD), F.lit(MISSING))
-        return good if rows.marker is None else F.when(F.col(_GOOD) & rows.marker, F.lit(MARKER)).otherwise(good)
 
     @cached_property
     def instants(self) -> list[SliceKey]:
@@ -146,7 +140,7 @@ class Pass:
             for name, key in zip(self.lasting.keys, self.expressions, strict=True)
         ]
         set_and_cell = [_SET, _CELL] if len(self.groupings) > 1 else [_CELL] if self.groupings[0].by_cell else []
-        return [*map(F.col, set_and_cell), at.alias(_AT), *keys]
+        return [*map(F.col, set_and_cell), at.alias(AT), *keys]
 
     def _of_sets(self, columns: Mapping[str, Sequence[int]]) -> Column:
         """For a row of each set the column that names the set."""
@@ -159,7 +153,7 @@ class Pass:
         return found
 
     def _facts(self, rows: Rows, tick: Column) -> list[Column]:
-        placed = F.when(F.col(_PLACED), tick)
+        placed = F.when(F.col(PLACED), tick)
         facts = [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.min(placed).alias(_LEAST), F.max(placed).alias(_LAST)]
         if self.over.name == self.stream.time:
             return facts
@@ -172,8 +166,8 @@ class Pass:
         return [self.decoded(part, number) for number, part in enumerate(parts)], self._facts_in(parts[0])
 
     def _facts_in(self, table: pa.Table) -> BatchFacts:
-        counts, at = integers(table[_ROWS], null=0), integers(table[_AT], null=0)
-        gone = table[_AT].is_null().to_numpy()
+        counts, at = integers(table[_ROWS], null=0), integers(table[AT], null=0)
+        gone = table[AT].is_null().to_numpy()
         dead, missing, markers = (int(counts[of].sum()) for of in (gone, ~gone & (at == MISSING), ~gone & (at == MARKER)))
         tuples = int(counts.sum()) - dead - markers
         seen: dict[str, dict[Key, Seen]] = {self.over.name: {(): seen_in(table, _LEAST, _LAST, tuples - missing)}}
@@ -184,14 +178,20 @@ class Pass:
     def decoded(self, table: pa.Table, number: int) -> Partials:
         """What Spark returned for a grouping, as partials, without the rows that have no slice."""
         grouping = self.groupings[number]
-        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) > MARKER))
+        table = table.filter(pa.array(integers(table[AT], null=UNMATCHED) > MARKER))
         keys = [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))
             for place, column in enumerate(grouping.columns)
         )
         names = [_CELL, *keys] if grouping.by_cell else keys
-        return Partials(integers(table[_AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+        return Partials(integers(table[AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+
+
+def without_slice(rows: Rows) -> Column:
+    """Why a row has no slice; NULL for dead letters."""
+    good = F.when(F.col(PLACED), F.lit(UNMATCHED)).when(F.col(GOOD), F.lit(MISSING))
+    return good if rows.marker is None else F.when(F.col(GOOD) & rows.marker, F.lit(MARKER)).otherwise(good)
 
 
 def seen_in(table: pa.Table, least: str, greatest: str, rows: int) -> Seen:
@@ -209,15 +209,15 @@ def prefix(column: int) -> str:
     return f"_muntin_p{column}_"
 
 
-def partial_columns(column: PartialColumn) -> tuple[Column, ...]:
+def partial_columns(column: PartialColumn, functions: Any = F) -> tuple[Column, ...]:
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
     where = row_column(column.where) if column.where is not None else None
     if isinstance(column.partial, Failures):
-        return (F.count(F.when(F.col(_GOOD) & failed(column.args, where), F.lit(1))),)
+        return (functions.count(F.when(F.col(GOOD) & failed(column.args, where), F.lit(1))),)
     args = [row_column(arg).value for arg in column.args]
     if where is None:
-        return column.partial.lift(F, *args)
-    return column.partial.lift(F, *[F.when(where.value, arg) for arg in args or [F.lit(1)]])
+        return column.partial.lift(functions, *args)
+    return column.partial.lift(functions, *[F.when(where.value, arg) for arg in args or [F.lit(1)]])
 
 
 def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
@@ -228,12 +228,3 @@ def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
         return anywhere
     inside = F.coalesce(where.value, F.lit(False)) & anywhere
     return inside if where.failed is None else where.failed | inside
-
-
-def passes(stream: StreamDefinition, plan: SharedPlan) -> list[Pass]:
-    """Groupings that are one aggregation together: those with the same joins, attribute and columns, unless nothing is to be shared."""
-    together: dict[object, list[Grouping]] = {}
-    for at, grouping in enumerate(plan.groupings):
-        alone = at if plan.sharing is Sharing.UNSHARED else None
-        together.setdefault((grouping.family.joins, grouping.family.over, grouping.columns, alone), []).append(grouping)
-    return [Pass(stream, tuple(members)) for members in together.values()]

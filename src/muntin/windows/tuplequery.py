@@ -24,6 +24,7 @@ from muntin.windows.closing import ResultChunk, failed_rows
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
 from muntin.windows.results import Rows, SelectList
+from muntin.windows.segments import firsts_of
 from muntin.windows.shards import Partials
 from muntin.windows.tuplerows import States, TupleRows, chosen
 
@@ -96,13 +97,16 @@ class TupleQuery:
             stop, error = min(wrong, key=lambda one: one[0])
             table, windows = table.slice(0, int(np.searchsorted(end[kept], stop))), windows[windows < stop]
             life.stopped = str(error)
-        return ResultChunk(self.plan.query.name, table, len(np.unique(windows)), len(ends.ticks), error)
+        return ResultChunk(self.plan.query.name, table, len(firsts_of(windows)), len(ends.ticks), error)
 
     def _in_order(self, ends: Ends, *, since: int) -> Ends:
         """By window end and group, without windows that start before the query joined."""
+        first = since + self.window.range - 1
+        if len(self.groups) == 1 and (np.diff(ends.ticks) > 0).all() and (not len(ends.ticks) or ends.ticks[0] >= first):
+            return ends
         rank = np.empty(len(self.groups), dtype=np.int64)
         rank[self.groups.order()] = np.arange(len(self.groups))
-        mine = np.nonzero(ends.ticks - self.window.range + 1 >= since)[0]
+        mine = np.nonzero(ends.ticks >= first)[0]
         order = mine[np.lexsort((rank[ends.series[mine]], ends.ticks[mine]))]
         return Ends(ends.series[order], ends.ticks[order], chosen(ends.states, order))
 
@@ -115,4 +119,5 @@ class TupleQuery:
 
 
 def at(state: State, rows: Array) -> State:
-    return tuple(lane[rows] for lane in state)
+    """The states of some rows, ascending; as they are, if that is all of them."""
+    return state if len(rows) == len(state[0]) else tuple(lane[rows] for lane in state)

@@ -46,8 +46,19 @@ SELECTS = [
     f"SELECT {VALUES} FROM traffic [{{}}] WHERE vehicles > 1",
     "SELECT window_start AS s, count(*) + 1 AS n FROM traffic [{}] WHERE vehicles > 1 EMIT EMPTY",
     f"SELECT seg_id, {VALUES} FROM traffic [{{}}] WHERE vehicles <> 2 GROUP BY seg_id HAVING count(*) > 1",
+    f"SELECT {VALUES} FROM traffic [{{}}] WHERE vehicles > 1 LATE CONSISTENT",
+    f"SELECT seg_id, {VALUES} FROM traffic [{{}}] GROUP BY seg_id LATE CONSISTENT",
 ]
-QUERIES = [query(text.format(window)) for text in SELECTS for window in WINDOWS if "EMPTY" not in text or "PATTR" not in window]
+
+
+def goes_with(text: str, window: str) -> bool:
+    """An empty window has no groups, and nothing is late over what arrival defines."""
+    return not ("EMPTY" in text and "PATTR" in window) and not (
+        "LATE" in text and ("WATTR row_num" in window or "rows SLIDE" in window or "arrival" in window)
+    )
+
+
+QUERIES = [query(text.format(window)) for text in SELECTS for window in WINDOWS if goes_with(text, window)]
 readings = st.builds(
     lambda at, seg, vehicles, speed, mile: reading(at, seg, vehicles=vehicles, speed=speed, mile=mile),
     st.integers(-20, 60),

@@ -5,7 +5,7 @@ In: a checked query and the stream it reads. Out: nothing, or a refusal. `refere
 
 from __future__ import annotations
 
-from muntin.query.model import GENEROUS, Query, StreamDefinition
+from muntin.query.model import Lateness, Query, StreamDefinition
 from muntin.query.text import CreateQuery
 from muntin.semantics import TupleSlide
 
@@ -22,6 +22,6 @@ def check_supported(statement: CreateQuery, query: Query, stream: StreamDefiniti
     if query.emit_every is not None:
         law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
         raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)
-    if query.late != GENEROUS:
-        law, way_out = "late rows are treated generously; other policies are not supported yet", "leave LATE out"
+    if query.late.lateness is Lateness.REEMIT:
+        law, way_out = "results are not corrected yet: LATE REEMIT is not supported by the engine", "leave LATE out"
         raise statement.refusal(statement.tree, law, values=str(query.late), way_out=way_out)

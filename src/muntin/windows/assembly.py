@@ -18,6 +18,7 @@ from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import QueryPlan, SharedPlan
+from muntin.query.model import Lateness
 from muntin.semantics import LandmarkWindow
 from muntin.timeline import BEGINNING
 from muntin.windows.arena import MEMORY, Arena
@@ -88,17 +89,19 @@ class Assembly:
     def _add(self, plan: QueryPlan) -> None:
         if not self.lives[plan.query.name].stopped:
             landmarks = isinstance(plan.query.window, LandmarkWindow)
-            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks)
+            consistent = plan.query.sliding if plan.query.late.lateness is Lateness.CONSISTENT else None
+            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent)
             self.households.setdefault(self.home_of(plan), new).add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
         """Landmark windows are apart from sliding ones, since their closed slices are merged; endless ones also from those that joined
-        at another time, since every row that is there counts in them.
+        at another time, since every row that is there counts in them. Windows that late rows do not count in at all have their own slices.
         """
         window = plan.query.sliding
         since = self.lives[plan.query.name].since if is_endless(window) else BEGINNING
         apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: window}
-        return plan.family, (apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since)
+        consistent = window if plan.query.late.lateness is Lateness.CONSISTENT else None
+        return plan.family, (apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since, consistent)
 
     def _remove(self, plan: QueryPlan) -> None:
         self._evict(plan)
@@ -149,7 +152,7 @@ class Assembly:
                 before = fold.combined
                 for folded in fold.folded(shards.between(low, high)):
                     home.count_late(folded, self.punctuation)
-                    home.absorb(folded, punctuation=closed)
+                    home.absorb(home.in_time(folded, self.punctuation), punctuation=closed)
                 self.aggregations.final += fold.combined - before
             if until > closed:
                 yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest))

@@ -102,6 +102,13 @@ def horizon(punctuation: int, windows: Iterable[SlicedWindow]) -> int:
     return min(open_window(punctuation, window).start for window in windows)
 
 
+def is_late(starts: Array, *, punctuation: int, window: SlicedWindow) -> Array:
+    """Whether the first window of each slice was closed when its rows came."""
+    first, last = wids_of(starts, window)
+    late: Array = (first < wids_after(punctuation, window)) & (first <= last)
+    return late
+
+
 def missed(starts: Array, *, punctuation: int, window: SlicedWindow, since: int = BEGINNING) -> tuple[Array, Array]:
     """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
 

@@ -19,9 +19,10 @@ from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, QueryPlan
 from muntin.plan.slices import Slicing
+from muntin.semantics import SlicedWindow
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
-from muntin.windows.due import missed
+from muntin.windows.due import is_late, missed
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
 from muntin.windows.store import Folded, SliceStore
@@ -39,6 +40,7 @@ class Household:
     lives: Mapping[str, QueryLife]
     arena: Arena = MEMORY
     landmarks: bool = False  #: its windows are landmark windows, whose closed slices are merged
+    consistent: SlicedWindow | None = None  #: its one window, if rows that are late for their first window count in none
     stores: list[SliceStore] = field(default_factory=list)
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
@@ -100,6 +102,12 @@ class Household:
             self._windows[at] = StoreWindows(self.stores[at], self.lives)
         return self._windows[at]
 
+    def in_time(self, folded: Folded, punctuation: int) -> Folded:
+        """What counts of a batch that came under a punctuation, as the policy for late rows has it."""
+        if self.consistent is None or not len(folded.starts) or folded.starts[0] >= punctuation:
+            return folded
+        return folded.rows(np.nonzero(~is_late(folded.start, punctuation=punctuation, window=self.consistent))[0])
+
     def absorb(self, folded: Folded, *, punctuation: int) -> None:
         """Spread states over the stores, without those no open window needs."""
         for at, store in enumerate(self.stores):
@@ -154,7 +162,7 @@ class Household:
         rows = np.where(mine, below.states[ROWS][0], 0)
         some, every = missed(below.start, punctuation=punctuation, window=plan.query.sliding, since=life.since)
         life.late += int(rows[some].sum())
-        life.dropped += int(rows[every].sum())
+        life.dropped += int(rows[every if self.consistent is None else some].sum())
 
     def width(self) -> int:
         """Strands that there are, or could be once every group has met every predicate."""

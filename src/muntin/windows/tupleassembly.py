@@ -65,8 +65,7 @@ class TupleAssembly:
             life = self.lives[name]
             if not life.stopped:
                 rows = query.rows(partials[query.plan.grouping], self.plan.groupings[query.plan.grouping])
-                query.count_late(life, rows)
-                query.windows.absorb(rows)
+                query.windows.absorb(query.in_time(life, rows))
                 yield from self._closed(query, life, punctuation)
         self.punctuation = max(punctuation, self.punctuation)
 

@@ -18,6 +18,7 @@ from muntin.columnar import arrow_type
 from muntin.errors import DataError
 from muntin.expression.tree import Column
 from muntin.plan.shared import ROWS, Grouping, PartialColumn, QueryPlan, marks_of
+from muntin.query.model import Lateness
 from muntin.semantics import TupleSlide
 from muntin.windows.bytuple import Ends, TupleWindows
 from muntin.windows.closing import ResultChunk, failed_rows
@@ -72,13 +73,19 @@ class TupleQuery:
             self._numbered = len(self.groups)
         return numbers
 
-    def count_late(self, life: QueryLife, rows: TupleRows) -> None:
-        """A late tuple ends no window; it is dropped if every window up to RANGE after it is closed too."""
-        late = rows.ticks < self.windows.punctuation
-        if late.any():
-            counts = rows.states[1][0]
-            life.late += int(counts[late].sum())
-            life.dropped += int(counts[rows.ticks + self.window.range <= self.windows.punctuation].sum())
+    def in_time(self, life: QueryLife, rows: TupleRows) -> TupleRows:
+        """What counts of a batch, with the late tuples counted. They end no window, and are dropped if every window up to RANGE after
+        them is closed too, or the policy for late rows is to drop them.
+        """
+        punctuation, consistent = self.windows.punctuation, self.plan.query.late.lateness is Lateness.CONSISTENT
+        late = rows.ticks < punctuation
+        if not late.any():
+            return rows
+        counts = rows.states[1][0]
+        dropped = late if consistent else rows.ticks + self.window.range <= punctuation
+        life.late += int(counts[late].sum())
+        life.dropped += int(counts[dropped].sum())
+        return rows.where(~late) if consistent else rows
 
     # -- results out ------------------------------------------------------------------------------------------------------------
 

@@ -12,15 +12,16 @@ from typing import Any
 
 from cases import python_partials, tick_of
 from muntin.aggregates import AGGREGATES
-from muntin.disorder import Attributes, Key, Seen
+from muntin.disorder import Attributes, Key, Punctuations, Seen
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.query.model import Query, StreamDefinition
 from muntin.reference import Promise, Step, emitted
-from muntin.semantics import Attribute
+from muntin.semantics import Attribute, TupleSlide
 from muntin.timeline import END
 from muntin.windows.assemblies import Assemblies
 from muntin.windows.shards import grouping_layout
+from muntin.windows.substreams import Substreams
 
 Row = dict[str, Any]
 
@@ -44,7 +45,7 @@ class PythonEngine:
         self.plan: SharedPlan = shared_plan(self.queries, AGGREGATES, sharing=self.sharing)
         self.assemblies = Assemblies(self.plan)
         self.results = {query.name: [] for query in self.queries}
-        self.promised: list[dict[Attribute, int]] = []
+        self.promised: list[dict[Attribute, Punctuations]] = []
 
     def run(self, batches: Sequence[Batch], *, restart_after: int | None = None) -> PythonEngine:
         for at, batch in enumerate(batches):
@@ -71,26 +72,38 @@ class PythonEngine:
         return {key: Seen(len(some), min(some), max(some)) for key, some in ticks.items()}
 
     def _step(self, partials: Any, step: Step) -> None:
-        for chunk in self.assemblies.step(partials, self.reach):
+        for chunk in self.assemblies.step(partials, self.reach, self.substreams()):
             assert chunk.error is None, chunk.error
             self.results[chunk.query] += chunk.table.to_pylist()
         self.steps.append(step)
-        self.promised.append({one: self.reach(one)[0] for one in self.attributes.punctuators})
+        self.promised.append({one: held.punctuations for one, held in self.attributes.punctuators.items()})
 
     def reach(self, one: Attribute) -> tuple[int, int]:
         reached = self.attributes.reached(one)
         return reached.punctuation, reached.latest
+
+    def substreams(self) -> dict[Attribute, Substreams]:
+        time = Attribute(self.stream.time)
+        return {time: Substreams(self.stream.disorder.substreams, self.attributes.punctuators[time].punctuations.of)}
 
     def restart(self) -> None:
         """As a resumed job: from a snapshot and what was recorded."""
         holdings, recorded = self.assemblies.snapshot(), self.attributes.record()
         self.assemblies = Assemblies(self.plan, deepcopy(self.assemblies.lives))
         self.attributes = Attributes.begun(self.stream).restored(recorded, self.assemblies.attributes)
-        self.assemblies.restore(holdings, self.reach)
+        self.assemblies.restore(holdings, self.reach, self.substreams())
+
+    def promises(self, query: Query, made: Punctuations) -> list[Promise]:
+        """About all, and about sub-streams; those of slide-by-tuple windows close together."""
+        columns = () if isinstance(query.window, TupleSlide) else self.stream.disorder.substreams
+        parts = [Promise(below, tuple(zip(columns, key, strict=True))) for key, below in made.of.items() if columns]
+        return [Promise(made.overall), *parts]
 
     def truth(self, query: Query) -> list[Row]:
         """What the reference emits, told the same promises."""
         over = query.window.attribute
-        steps = [replace(step, promises=(Promise(promised[over]),)) for step, promised in zip(self.steps, self.promised, strict=True)]
+        steps = [
+            replace(step, promises=self.promises(query, promised[over])) for step, promised in zip(self.steps, self.promised, strict=True)
+        ]
         steps[-1] = replace(steps[-1], promises=(Promise(END),))
         return emitted(query, steps, AGGREGATES)

@@ -44,6 +44,7 @@ from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
 from muntin.windows.observing import observed
 from muntin.windows.shards import grouping_layout
+from muntin.windows.substreams import Substreams
 
 #: How long no entry was made before a timer makes one.
 TIMER_SECONDS = 1.0
@@ -135,7 +136,7 @@ class StreamJob:
         lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
         self.assembly = Assemblies(found.plan, lives, Aggregations(**counters["aggregations"]))
         self.attributes = self.attributes.restored(counters["attributes"], self.assembly.attributes)
-        self.assembly.restore(found.holdings, self._reach)
+        self.assembly.restore(found.holdings, self._reach, self._substreams())
         self.totals = Totals(**counters["totals"])
         self.used = self.oldest = int(counters["registry"])
         self.last = found.id
@@ -239,6 +240,11 @@ class StreamJob:
         reached = self.attributes.reached(attribute)
         return reached.punctuation, reached.latest
 
+    def _substreams(self) -> dict[Attribute, Substreams]:
+        """Which parts of the stream are further than the whole."""
+        time = Attribute(self.stream.time)
+        return {time: Substreams(self.stream.disorder.substreams, self.attributes.punctuators[time].punctuations.of)}
+
     def _step(self, entry: Entry) -> Iterator[ResultChunk]:
         plan = self.planner.named(entry.pin.registry, entry.pin.division)
         self._follow(plan, entry.facts)
@@ -252,7 +258,7 @@ class StreamJob:
         self.attributes = self.attributes.observe(entry.pin.clock, entry.facts.seen, entry.facts.rows, entry.facts.late)
         if entry.kind is EntryKind.CLOSING:
             self.attributes = self.attributes.closed()
-        yield from self.assembly.step(entry.partials, self._reach)
+        yield from self.assembly.step(entry.partials, self._reach, self._substreams())
 
     def _follow(self, plan: SharedPlan, facts: BatchFacts) -> None:
         """Attributes that queries are over for the first time. Of a column that nobody asked for before, this batch's rows are the first

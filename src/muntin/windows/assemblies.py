@@ -19,6 +19,7 @@ from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 from muntin.windows.tupleassembly import TupleAssembly
 
 #: How far an attribute has come: its punctuation, and its greatest tick.
@@ -35,6 +36,10 @@ class Place:
 
 def place_of(query: Query) -> Place:
     return Place(query.window.attribute, isinstance(query.window, TupleSlide))
+
+
+#: No sub-stream is further than its stream.
+NOTHING_KNOWN: Mapping[Attribute, Substreams] = {}
 
 
 def nowhere(_: Attribute) -> tuple[int, int]:
@@ -65,10 +70,19 @@ class Assemblies:
         self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
         self.plan = plan
 
-    def step(self, partials: Sequence[Partials], reaches: Reaches) -> Iterator[ResultChunk]:
+    def step(
+        self, partials: Sequence[Partials], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN
+    ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step."""
         for place, assembly in list(self.of.items()):
-            yield from assembly.step(partials, *reaches(place.over))
+            if isinstance(assembly, TupleAssembly):
+                yield from assembly.step(partials, *reaches(place.over))
+            else:
+                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams))
+
+    @staticmethod
+    def _substreams(over: Attribute, substreams: Mapping[Attribute, Substreams]) -> Substreams:
+        return substreams.get(over, NO_SUBSTREAMS)
 
     @property
     def attributes(self) -> list[Attribute]:
@@ -81,7 +95,7 @@ class Assemblies:
         parts = (one.snapshot() if isinstance(one, TupleAssembly) else snapshot(one) for one in self.of.values())
         return [holding for part in parts for holding in part]
 
-    def restore(self, holdings: Sequence[Holding], reaches: Reaches) -> None:
+    def restore(self, holdings: Sequence[Holding], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
         """Take a snapshot back, into assemblies of the same queries that have absorbed nothing."""
         places = {one.query.name: place_of(one.query) for one in self.plan.queries}
         for place, assembly in self.of.items():
@@ -91,6 +105,7 @@ class Assemblies:
                 assembly.restore(mine, punctuation)
             else:
                 restore(assembly, mine, punctuation)
+                assembly.substreams = self._substreams(place.over, substreams)
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
 

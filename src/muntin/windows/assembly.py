@@ -20,7 +20,7 @@ from muntin.plan.numbering import distinct
 from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.query.model import Lateness
 from muntin.semantics import LandmarkWindow
-from muntin.timeline import BEGINNING
+from muntin.timeline import BEGINNING, END
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
 from muntin.windows.due import is_endless
@@ -28,6 +28,7 @@ from muntin.windows.folding import Fold
 from muntin.windows.household import Household
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials, Shards
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 
 #: Cells of slices × strands absorbed before windows are closed: bounds the memory of a batch that spans a long time.
 CELLS_AT_ONCE = 4_000_000
@@ -55,6 +56,7 @@ class Assembly:
     lives: dict[str, QueryLife] = field(default_factory=dict)
     aggregations: Aggregations = field(default_factory=Aggregations)
     arena: Arena = MEMORY
+    substreams: Substreams = NO_SUBSTREAMS
 
     def __post_init__(self) -> None:
         self.households: dict[Home, Household] = {}
@@ -128,10 +130,12 @@ class Assembly:
 
     # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int) -> Iterator[ResultChunk]:
+    def step(
+        self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams = NO_SUBSTREAMS
+    ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step.
 
-        `latest` is the time of the batch's latest row.
+        `latest` is the time of the batch's latest row; `substreams` says which groups are further than all.
         """
         punctuation = max(punctuation, self.punctuation)
         self.latest = max(self.latest, latest)
@@ -140,22 +144,24 @@ class Assembly:
             for home, fold in folds.items():
                 feeds[home].append((fold, fold.shards(arrived)))
         for home, household in list(self.households.items()):
-            yield from self._step_household(household, feeds[home], punctuation)
-        self.punctuation = punctuation
+            yield from self._step_household(household, feeds[home], punctuation, substreams)
+        self.punctuation, self.substreams = punctuation, substreams
         self._evict_stopped()
 
-    def _step_household(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[ResultChunk]:
+    def _step_household(self, home: Household, feeds: Feeds, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
         """In order of time, a bounded number of cells at once: windows before the next piece are already complete."""
         closed = self.punctuation
         for low, high, until in self._pieces(home, feeds, punctuation):
             for fold, shards in feeds:
                 before = fold.combined
                 for folded in fold.folded(shards.between(low, high)):
-                    home.count_late(folded, self.punctuation)
-                    home.absorb(home.in_time(folded, self.punctuation), punctuation=closed)
+                    came_under = home.punctuation_of(folded, self.punctuation, self.substreams)
+                    home.count_late(folded, came_under)
+                    home.absorb(home.in_time(folded, came_under), punctuation=closed)
                 self.aggregations.final += fold.combined - before
-            if until > closed:
-                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest))
+            groups = home.closed(self.punctuation, self.substreams, until, substreams if high > END else self.substreams)
+            if until > closed or (groups is not None and groups.moved):
+                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest, groups=groups))
                 closed = until
 
     def _pieces(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[tuple[int, int, int]]:

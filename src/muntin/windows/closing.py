@@ -23,6 +23,7 @@ from muntin.windows.life import QueryLife
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
 from muntin.windows.store import SliceStore
+from muntin.windows.substreams import Closed
 
 #: Windows × strands combined at once.
 CELLS_AT_ONCE = 4_000_000
@@ -65,6 +66,8 @@ class StoreWindows:
         self.lives = lives
         self.plans = list(store.plans.values())
         self.kin = self._kin()
+        self._groups: Closed | None = None
+        self._counted_upto = BEGINNING
         self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
         self.users = {column: np.array([column in plan.columns for plan in self.plans]) for column in store.columns}
 
@@ -78,8 +81,10 @@ class StoreWindows:
     def horizon(self, punctuation: int) -> int:
         return horizon(punctuation, {plan.query.sliding for plan in self.plans})
 
-    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
-        for low, high in self._stretches(after, upto, latest):
+    def close(self, *, after: int, upto: int, latest: int, groups: Closed | None = None) -> Iterator[ResultChunk]:
+        """Windows that end in `(after, upto]`; where groups have punctuations of their own, each group's that end up to its own."""
+        self._groups, self._counted_upto = groups, upto
+        for low, high in self._stretches(after, upto if groups is None else max(upto, groups.upto), latest):
             closing = self._closing(low, high, latest)
             for part in self._pieces(closing.owner):
                 yield from self._close_piece(Closing(closing.owner[part], closing.runs.at(part)))
@@ -126,7 +131,7 @@ class StoreWindows:
             yield np.nonzero(piece == number)[0]
 
     def _close_piece(self, closing: Closing) -> Iterator[ResultChunk]:
-        pairs = self._pairs(closing.owner)
+        pairs = self._pairs(closing)
         combined = {column: self._combined(column, closing, pairs) for column in self.store.columns}
         kin_of = np.empty(len(self.plans), dtype=np.int64)
         for number, kin in enumerate(self.kin):
@@ -137,12 +142,16 @@ class StoreWindows:
             windows = windows[np.argsort(closing.owner[windows], kind="stable")]
             yield from self._close_kin(self.kin[number], closing, windows, np.nonzero(of_pair == number)[0], pairs, combined)
 
-    def _pairs(self, owner: Array) -> Pairs:
-        """Every window with every strand of its query's predicate, windows in order, groups in order."""
+    def _pairs(self, closing: Closing) -> Pairs:
+        """Every window with every strand of its query's predicate that it closes for, windows in order, groups in order."""
+        owner = closing.owner
         strands = [self.store.strands.of(predicate) for predicate in self.predicate_of[owner].tolist()]
         counts = np.array([len(one) for one in strands], dtype=np.int64)
         together = np.concatenate(strands) if strands else np.empty(0, dtype=np.int64)
-        return Pairs(np.repeat(np.arange(len(owner)), counts), together)
+        pairs = Pairs(np.repeat(np.arange(len(owner)), counts), together)
+        if self._groups is None:
+            return pairs
+        return pairs.at(np.nonzero(self._groups.closes(self.store.strands.group[pairs.strand], closing.runs.end[pairs.run]))[0])
 
     def _combined(self, column: PartialColumn, closing: Closing, pairs: Pairs) -> tuple[State, Array]:
         """A column's states for the pairs whose queries use it, and where each pair is among them."""
@@ -206,6 +215,7 @@ class StoreWindows:
                 self.lives[name].stopped = str(error)
                 windows = int((runs.end[at : at + windows] < end).sum())
                 high = low + int((runs.end[window[low:high]] < end).sum())
+            windows = int((runs.end[at : at + windows] <= self._counted_upto).sum())  # those that a group alone closes are counted later
             yield ResultChunk(name, table.slice(low, high - low), windows, combined, error)
 
 

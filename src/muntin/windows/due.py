@@ -102,20 +102,25 @@ def horizon(punctuation: int, windows: Iterable[SlicedWindow]) -> int:
     return min(open_window(punctuation, window).start for window in windows)
 
 
-def is_late(starts: Array, *, punctuation: int, window: SlicedWindow) -> Array:
+def is_late(starts: Array, *, punctuation: Array | int, window: SlicedWindow) -> Array:
     """Whether the first window of each slice was closed when its rows came."""
     first, last = wids_of(starts, window)
-    late: Array = (first < wids_after(punctuation, window)) & (first <= last)
+    late: Array = (first <= last_closed(punctuation, window)) & (first <= last)
     return late
 
 
-def missed(starts: Array, *, punctuation: int, window: SlicedWindow, since: int = BEGINNING) -> tuple[Array, Array]:
+def last_closed(punctuation: Array | int, window: SlicedWindow) -> Array | int:
+    """The last window that a punctuation closes."""
+    return (punctuation - window.first_end) // window.slide
+
+
+def missed(starts: Array, *, punctuation: Array | int, window: SlicedWindow, since: int = BEGINNING) -> tuple[Array, Array]:
     """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
 
     Windows that start before `since` cannot be missed.
     """
     first, last = wids_of(starts, window)
     first = first if is_endless(window) else np.maximum(first, first_wid_since(since, window))
-    closed = wids_after(punctuation, window) - 1
+    closed = last_closed(punctuation, window)
     some = (first <= closed) & (first <= last)
     return some, some & (last <= closed)

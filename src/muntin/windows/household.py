@@ -26,6 +26,7 @@ from muntin.windows.due import is_late, missed
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
 from muntin.windows.store import Folded, SliceStore
+from muntin.windows.substreams import Closed, Substreams
 
 #: Cells for each one used that are put up with to have predicates side by side.
 MOST_WASTE = 3.0
@@ -102,9 +103,16 @@ class Household:
             self._windows[at] = StoreWindows(self.stores[at], self.lives)
         return self._windows[at]
 
-    def in_time(self, folded: Folded, punctuation: int) -> Folded:
+    def punctuation_of(self, folded: Folded, punctuation: int, substreams: Substreams) -> Array | int:
+        """What rows came under: that of all, or of their own group."""
+        if not substreams.divide(self.family.keys):
+            return punctuation
+        by_group: Array = substreams.by_group(self.family.keys, self.groups, punctuation)[folded.group]
+        return by_group
+
+    def in_time(self, folded: Folded, punctuation: Array | int) -> Folded:
         """What counts of a batch that came under a punctuation, as the policy for late rows has it."""
-        if self.consistent is None or not len(folded.starts) or folded.starts[0] >= punctuation:
+        if self.consistent is None or not len(folded) or (folded.start >= punctuation).all():
             return folded
         return folded.rows(np.nonzero(~is_late(folded.start, punctuation=punctuation, window=self.consistent))[0])
 
@@ -122,10 +130,17 @@ class Household:
             wanted &= np.isin(folded.predicate, list(store.predicates.values()))
         return folded if wanted.all() else folded.rows(np.nonzero(wanted)[0])
 
-    def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
+    def closed(self, punctuation: int, before: Substreams, upto: int, now: Substreams) -> Closed | None:
+        """How far each group is and was, where groups have punctuations of their own."""
+        if not now.divide(self.family.keys):
+            return None
+        was, keys = before if before.columns else Substreams(now.columns), self.family.keys
+        return Closed(was.by_group(keys, self.groups, punctuation), now.by_group(keys, self.groups, upto))
+
+    def close(self, *, after: int, upto: int, latest: int, groups: Closed | None = None) -> Iterator[ResultChunk]:
         for at, store in enumerate(self.stores):
             windows = self.windows_of(at)
-            yield from windows.close(after=after, upto=upto, latest=latest)
+            yield from windows.close(after=after, upto=upto, latest=latest, groups=groups)
             store.drop_before(windows.horizon(upto), upto)
             if self.landmarks:
                 store.merge_before(upto)
@@ -146,18 +161,20 @@ class Household:
             for store in self.stores:
                 store.strands.renumber_groups(numbers)
 
-    def count_late(self, folded: Folded, punctuation: int) -> None:
+    def count_late(self, folded: Folded, punctuation: Array | int) -> None:
         """Rows that came below the last punctuation, per query that would have counted them."""
-        if not len(folded.starts) or folded.starts[0] >= punctuation:
+        late = np.nonzero(folded.start < punctuation)[0]
+        if not len(late):
             return
-        below = folded.rows(np.nonzero(folded.start < punctuation)[0])
+        below = folded.rows(late)
+        punctuation = punctuation if isinstance(punctuation, int) else punctuation[late]
         present = set(below.predicate.tolist())
         for plan in self.plans:
             number = self.predicates[plan.query.where]
             if number in present:
                 self._count_late_of(plan, below, below.predicate == number, punctuation)
 
-    def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: int) -> None:
+    def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: Array | int) -> None:
         life = self.lives[plan.query.name]
         rows = np.where(mine, below.states[ROWS][0], 0)
         some, every = missed(below.start, punctuation=punctuation, window=plan.query.sliding, since=life.since)

@@ -17,10 +17,10 @@ from muntin import Engine, MemorySink, Pace, Trigger
 from muntin.errors import Refusal
 from muntin.query.model import Query
 from muntin.spark import slicelog
-from muntin.timeline import SECOND
+from muntin.timeline import SECOND, instant_of
 from python_engine import Batch, PythonEngine
 from test_laws import same
-from traffic import reading
+from traffic import clock_time, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,6 +223,41 @@ def test_markers_in_the_stream_close_windows_and_count_in_none(spark: SparkSessi
     job.wait()
     assert closed == [(1, 0), (2, 1), (3, 2)]
     assert [row["n"] for row in memory.table("q").to_pylist()] == [3, 1]
+
+
+def test_the_running_example_punctuation_p1_closes_extent_10_of_segment_s6_and_no_other(spark: SparkSession, traffic: Traffic) -> None:
+    """window-id-2005, section 2: extents are numbered from 12:00, t1 is in 10 to 14, p1 promises nothing of s6 below 12:11."""
+    window = "RANGE 5 minutes SLIDE 1 minute"
+    traffic.add(
+        reading(clock_time("12:10:30"), "s6", speed=55.0), reading(clock_time("12:10:10"), "s6", speed=61.0),
+        reading(clock_time("12:08:00"), "s7", speed=40.0), reading(clock_time("12:11"), "s6") | {"complete": True},
+    )  # fmt: skip
+    engine, memory = traffic.engine(
+        spark, "markers = 'complete', substreams = 'seg_id'",
+        q=f"SELECT seg_id, avg(speed) AS speed, count(*) AS n FROM traffic [{window}] GROUP BY seg_id",
+    ), MemorySink()  # fmt: skip
+    job = engine.start(memory, trigger=NOW)
+    job.wait()
+    (row,) = memory.table("q").to_pylist()
+    assert (row["seg_id"], row["speed"], row["n"]) == ("s6", 58.0, 2)
+    assert instant_of(row["window_end"]) == clock_time("12:11")
+
+
+def test_late_rows_are_counted_and_written_with_the_punctuation_they_missed(spark: SparkSession, traffic: Traffic, tmp_path: Path) -> None:
+    traffic.add(reading(SECOND), reading(30 * SECOND))
+    traffic.add(reading(12 * SECOND, vehicles=7), reading(40 * SECOND))
+    texts = {
+        name: f"SELECT count(*) AS n FROM traffic [RANGE 30 seconds SLIDE 10 seconds] LATE {name}" for name in ("generous", "consistent")
+    }
+    engine, memory = traffic.engine(spark, "slack = '0 seconds'", **texts), MemorySink()
+    job = engine.start(memory, trigger=NOW, late_rows=tmp_path / "late")
+    job.wait(final=True)
+    late = [json.loads(line) for part in (tmp_path / "late").rglob("*.json") for line in part.read_text().splitlines()]
+    assert [(row["vehicles"], row["late_on"], row["punctuation"]) for row in late] == [(7, "ts", "1970-01-01T00:00:30.000Z")]
+    running = job.jobs["traffic"]
+    assert [(running.assembly.lives[name].late, running.assembly.lives[name].dropped) for name in texts] == [(1, 0), (1, 1)]
+    assert (running.progress().disorder.broken, running.progress().disorder.rows_late) == (1, 1)
+    traffic.check(engine, memory)
 
 
 def test_a_heartbeat_closes_windows_of_a_source_that_has_gone_silent(spark: SparkSession, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from muntin.disorder.declared import punctuator_of
 from muntin.disorder.observation import Key, Observation, Seen
-from muntin.disorder.punctuator import Punctuator
+from muntin.disorder.punctuator import Counts, Punctuator
 from muntin.disorder.record import record, restored
 from muntin.query.lengths import ARRIVAL
 from muntin.query.model import StreamDefinition
@@ -65,6 +65,11 @@ class Attributes:
     @property
     def time(self) -> Reached:
         return self.reached(Attribute(self.stream.time))
+
+    @property
+    def counts(self) -> Counts:
+        """What went wrong on the stream's time."""
+        return self.punctuators[Attribute(self.stream.time)].counts
 
     def reached(self, attribute: Attribute) -> Reached:
         found = self.punctuators.get(attribute)

@@ -12,7 +12,7 @@ from muntin.semantics import TupleSlide
 
 def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
     window = query.window
-    way_out = f"use a time window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
+    way_out = f"use a window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
     if window.pattr and query.counts_rows:
         law = "rows are counted for the whole stream; counts by PATTR are not supported by the engine yet"
         raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)

@@ -214,9 +214,13 @@ class Engine:
         checkpoint: Place | Path | str | None = None,
         trigger: Trigger = AS_SOON_AS_POSSIBLE,
         dead_letters: Place | Path | str | None = None,
+        late_rows: Place | Path | str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:
-        """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
+        """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed.
+
+        Rows that cannot be used are written to `dead_letters`, those that came below a punctuation to `late_rows`, as JSON lines.
+        """
         if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
             raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
         with ExitStack() as undo:
@@ -237,6 +241,7 @@ class Engine:
             for name, held in checkpoints.items():
                 letters = Place.of(dead_letters) / name if dead_letters else None
                 jobs[name] = self._job(name, sinks, held, letters, on_progress)
+                jobs[name].late_rows = Place.of(late_rows) / name if late_rows else None
                 frame = self._frame(name, bounded=False)
                 jobs[name].numbered = self.streams[name].options.get("source") != "files" or ARRIVED in frame.columns
                 queries[name] = start_query(frame, jobs[name], trigger)

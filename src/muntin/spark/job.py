@@ -80,6 +80,7 @@ class StreamJob:
     sinks: Sequence[Sink]
     checkpoint: Checkpoint | None = None
     dead_letters: Place | None = None
+    late_rows: Place | None = None
     clock: Callable[[], int] = wall_clock
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
@@ -209,6 +210,7 @@ class StreamJob:
             partials, facts = self.collecting(rows, self._spans, self._joining(pin), before=self.attributes.rows)
             facts = replace(facts, late=late_counts(rows, facts, pin.punctuations, self.collecting.attributes))
             self._write_dead_letters(entry, rows, facts)
+            self._write_late_rows(entry, rows, facts, pin)
             logged = Entry(entry, pin, partials, facts)
             if self.log:
                 self.log.append(logged)
@@ -312,6 +314,13 @@ class StreamJob:
             attributes = [one for one in self.collecting.attributes if one.name in facts.missing]
             rows.dead_letters(attributes).write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
 
+    def _write_late_rows(self, entry: EntryId, rows: Rows, facts: BatchFacts, pin: Pin) -> None:
+        """The same for rows below the punctuation of an attribute, whatever the late policies of the queries make of them."""
+        for one in self.collecting.attributes if self.late_rows else ():
+            if facts.late.get(str(one)) and self.late_rows:
+                place = self.late_rows / f"{entry}-{one.name}"
+                rows.late_rows(one, pin.punctuations[str(one)]).write.mode("overwrite").json(place.spark_uri)
+
     # -- counters ---------------------------------------------------------------------------------------------------------------
 
     def counters(self) -> dict[str, Any]:
@@ -336,6 +345,7 @@ class StreamJob:
             results=sum(one.results for one in lives),
             late=sum(one.late for one in lives),
             dead_lettered=self.totals.dead,
+            disorder=self.attributes.counts,
             seconds=seconds,
             slices=self.assembly.slices,
             groups=self.assembly.groups,

@@ -103,6 +103,11 @@ class Rows:
         tick = self.tick(attribute)
         return self.frame.where(self.placed(attribute) & (tick < moving(punctuation, tick)))
 
+    def late_rows(self, attribute: Attribute, punctuation: int) -> DataFrame:
+        """The same, as they are written out: each with the attribute it is late on, and the punctuation it missed."""
+        reached = F.timestamp_micros(F.lit(punctuation)) if attribute.measure == TIME else F.lit(str(attribute.measure.value(punctuation)))
+        return self.late(attribute, punctuation).withColumns({"late_on": F.lit(attribute.name), "punctuation": reached}).drop(ARRIVED)
+
     def dead_letters(self, attributes: Sequence[Attribute]) -> DataFrame:
         """The bad rows, and those without a place on one of these attributes, with the reason for each."""
         time = micros_of(self.stream)

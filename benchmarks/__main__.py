@@ -1,7 +1,7 @@
 """`python -m benchmarks [NAME…]`: run some benchmarks or all, show their claims, write their pages.
 
 In: names and sizes. Out: pages, plots and raw numbers in a directory. Convention: a benchmark's `Setup` holds its sizes, by default those
-of the issues; `--set NAME=VALUE` changes one, for development, and such pages belong in another directory (`--out`).
+that the targets are for; `--set NAME=VALUE` changes one, for development, and such pages belong in another directory (`--out`).
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 In: a session, numbers of queries, changes and micro-batches. Out: `ChurnOutcome`: times with and without churn, when each change was in
 effect, and answers compared.
 Convention: standing queries are workload C regular. A visitor is a query of its own, with a short window, that joins, stays for some
-batches and leaves. Changes are asked for by a thread beside the job, after each batch, through `engine.add` and `engine.drop`; the
-version of the registry that each batch ran under says from which batch on a change was in effect. Every query's answers are held against
-plain Spark's: those windows that start after the last row before it joined, and that were complete before it left.
+batches and leaves. A run without churn has as many visitors as one with churn has at a time, all there from the start: what differs is
+that nobody comes or goes. How much the standing queries take alone is told beside it. Changes are asked for by a thread beside the job,
+after each batch, through `engine.add` and `engine.drop`; the version of the registry that each batch ran under says from which batch on
+a change was in effect. Every query's answers are held against plain Spark's: those windows that start after the last row before it
+joined, and that were complete before it left.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from enum import Enum
+from itertools import count, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +33,7 @@ from benchmarks.measuring import Tick, progress, spread
 from benchmarks.visits import Change, Kind, Visit, schedule, visits
 from muntin import Engine, MemorySink, Pace, RunningJob, Trigger
 from muntin.demo.workloads import TRADES, workload_c_regular
-from muntin.spark.generator import ROWS, closing_prices, index_membership, trades
+from muntin.spark.generator import closing_prices, index_membership, trades
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,20 @@ class Setup:
     changes: int = 1_000
     batches: int = 60
     stay: int = 5
-    rows: int = ROWS
-    rounds: int = 5
+    rows: int = 12_000_000
+    rounds: int = 3
     checked: int = 32
+
+    @property
+    def at_a_time(self) -> int:
+        """Visitors that are there at a time."""
+        return self.changes // 2 * self.stay // (self.batches - self.stay - 1)
+
+
+class Mode(Enum):
+    ALONE = "standing queries alone"
+    STEADY = "without churn"
+    CHURNING = "with churn"
 
 
 @dataclass(frozen=True)
@@ -82,8 +96,7 @@ class Run:
 @dataclass
 class ChurnOutcome:
     setup: Setup
-    steady: list[Run] = field(default_factory=list)
-    churning: list[Run] = field(default_factory=list)
+    runs: dict[Mode, list[Run]] = field(default_factory=lambda: {mode: [] for mode in Mode})
     rows_compared: int = 0
     queries_compared: int = 0
 
@@ -112,9 +125,11 @@ class Arena:
             engine.add(query.select, name=query.name)
         return engine
 
-    def run(self, number: int, *, churning: bool) -> tuple[Run, MemorySink]:
+    def run(self, number: int, mode: Mode) -> tuple[Run, MemorySink]:
         """Everything there is, one file a batch, on a checkpoint of its own."""
         engine, sink, found = self.engine(), MemorySink(), Run()
+        for visit in self.visits[: self.setup.at_a_time] if mode is Mode.STEADY else ():
+            engine.add(visit.query.select, name=visit.query.name)
         jobs: list[RunningJob] = []
 
         def note(_: object) -> None:
@@ -125,7 +140,7 @@ class Arena:
         began = time.perf_counter()
         trigger = Trigger(Pace.AVAILABLE_NOW)
         jobs.append(engine.start(sink, checkpoint=self.directory / f"checkpoint{number}", trigger=trigger, on_progress=note))
-        visitors = Visitors(engine, schedule(self.visits, self.setup.batches) if churning else [], found)
+        visitors = Visitors(engine, schedule(self.visits, self.setup.batches) if mode is Mode.CHURNING else [], found)
         visitors.start()
         jobs[0].wait()
         visitors.join()
@@ -158,19 +173,19 @@ class Visitors(threading.Thread):
 
 
 def run(spark: SparkSession, setup: Setup, console: Console) -> ChurnOutcome:
-    """The first run of either kind warms up and is checked; then they take turns."""
-    outcome = ChurnOutcome(setup)
-    with tempfile.TemporaryDirectory(prefix="muntin-churn-") as scratch, progress(console, "churn", 2 * setup.rounds + 4) as tick:
+    """The first runs with and without churn warm up, and one of them is checked; then all take turns."""
+    outcome, numbers = ChurnOutcome(setup), count()
+    with tempfile.TemporaryDirectory(prefix="muntin-churn-") as scratch, progress(console, "churn", 3 * setup.rounds + 4) as tick:
         tick("writing trades")
         arena = Arena(spark, setup, Path(scratch))
         tick("without churn, to warm up")
-        arena.run(0, churning=False)
+        arena.run(next(numbers), Mode.STEADY)
         tick("with churn, to be checked")
-        check(arena, *arena.run(1, churning=True), outcome, tick)
+        check(arena, *arena.run(next(numbers), Mode.CHURNING), outcome, tick)
         for number in range(setup.rounds):
-            for churning, found in ((False, outcome.steady), (True, outcome.churning)):
-                tick(f"round {number + 1} of {setup.rounds}, {'with' if churning else 'without'} churn")
-                found.append(arena.run(2 + 2 * number + churning, churning=churning)[0])
+            for mode, found in outcome.runs.items():
+                tick(f"round {number + 1} of {setup.rounds}, {mode.value}")
+                found.append(arena.run(next(numbers), mode)[0])
     return outcome
 
 

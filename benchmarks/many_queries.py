@@ -34,7 +34,7 @@ from muntin.spark.generator import SECONDS, closing_prices, index_membership, wr
 
 @dataclass(frozen=True)
 class Kind:
-    """How queries differ, and how many times the time of one query the most of them may take (Done-when 3)."""
+    """How queries differ, and how many times the time of one query the most of them may take."""
 
     name: str
     queries: Callable[[int], list[WindowedSum]]

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from benchmarks import paper
-from benchmarks.churn import ChurnOutcome
+from benchmarks.churn import ChurnOutcome, Mode
 from benchmarks.long_windows import SteadyState
 from benchmarks.many_queries import KINDS, Growth
 from benchmarks.outcome import Outcome
@@ -130,7 +130,8 @@ def churn(outcome: ChurnOutcome, directory: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.5), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for label, colour, runs in (("without churn", "#444444", outcome.steady), ("with churn", "#0072b2", outcome.churning)):
+        colours = {Mode.ALONE: "#bbbbbb", Mode.STEADY: "#444444", Mode.CHURNING: "#0072b2"}
+        for label, colour, runs in ((mode.value, colours[mode], runs) for mode, runs in outcome.runs.items()):
             for number, run in enumerate(runs):
                 batches = range(1, len(run.ended) + 1)
                 left.plot(batches, run.ended, color=colour, alpha=0.7, label=label if number == 0 else None)

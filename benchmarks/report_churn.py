@@ -1,17 +1,15 @@
 """The page of churn: throughput with and without it, when changes were in effect, and what was compared.
 
-In: a `ChurnOutcome`. Out: a `Report`. Convention: claims are those of Done-when 4 of issue 3; a run's time is from its start to the end
-of its last batch.
+In: a `ChurnOutcome`. Out: a `Report`. Convention: a run's time is from its start to the end of its last batch.
 """
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.churn import ChurnOutcome, Run
+from benchmarks.churn import ChurnOutcome, Mode, Run
 from benchmarks.report import Claim, Report, seconds, table, whole
 
 #: How much of the throughput without churn may be lost.
@@ -29,22 +27,25 @@ def report(outcome: ChurnOutcome) -> Report:
     )
 
 
-def rate(outcome: ChurnOutcome, runs: Sequence[Run]) -> float:
+def rate(outcome: ChurnOutcome, mode: Mode) -> float:
     """Rows per second, by the median run."""
-    return outcome.setup.rows / statistics.median(run.seconds for run in runs)
+    return outcome.setup.rows / statistics.median(run.seconds for run in outcome.runs[mode])
 
 
 def throughput_claim(outcome: ChurnOutcome) -> Claim:
-    steady, churning = rate(outcome, outcome.steady), rate(outcome, outcome.churning)
-    figures = f"{whole(churning)} against {whole(steady)} rows/s, {1 - churning / steady:+.1%}"
+    alone, steady, churning = (rate(outcome, mode) for mode in Mode)
+    figures = (
+        f"{whole(churning)} against {whole(steady)} rows/s, {churning / steady - 1:+.1%}; "
+        f"the {outcome.setup.queries} standing queries alone run at {whole(alone)} rows/s, {churning / alone - 1:+.1%}"
+    )
     return Claim(f"throughput is within {ALLOWED_LOSS:.0%} of the run without churn", churning >= (1 - ALLOWED_LOSS) * steady, figures)
 
 
 def change_claims(outcome: ChurnOutcome) -> list[Claim]:
     wanted = 2 * (outcome.setup.changes // 2)
-    made = [run.in_effect for run in outcome.churning]
-    waited = [wait for run in outcome.churning for wait in run.waited()]
-    asked = [one.seconds for run in outcome.churning for one in run.applied]
+    made = [run.in_effect for run in outcome.runs[Mode.CHURNING]]
+    waited = [wait for run in outcome.runs[Mode.CHURNING] for wait in run.waited()]
+    asked = [one.seconds for run in outcome.runs[Mode.CHURNING] for one in run.applied]
     return [
         Claim("every change is made during the run", min(made) == wanted, f"{whole(min(made))} of {whole(wanted)}"),
         Claim(
@@ -67,17 +68,18 @@ def method(outcome: ChurnOutcome) -> str:
         f"A streaming job on a checkpoint over {setup.rows:,} trades in {setup.batches} files, one a micro-batch, joined with two tables. "
         f"{setup.queries} queries of workload C regular are there from the start. With churn, {setup.changes // 2} visitors join by "
         f"`engine.add` and leave by `engine.drop` {setup.stay} batches later, each with a window (RANGE 60 to 120 s, SLIDE 30 to 60 s) and "
-        f"a predicate of its own, {setup.changes / setup.batches:.1f} changes a batch. Runs with and without churn take turns, "
-        f"{setup.rounds} each, after one of either to warm up and to check the answers."
+        f"a predicate of its own, {setup.changes / setup.batches:.1f} changes a batch. Without churn, the first {setup.at_a_time} of them, "
+        f"as many as are there at a time, are there from the start and stay; the standing queries alone are run too. Runs take turns, "
+        f"{setup.rounds} of each, after one of either to warm up and to check the answers."
     )
 
 
 def runs_table(outcome: ChurnOutcome) -> str:
     rows = []
-    for name, runs in (("without churn", outcome.steady), ("with churn", outcome.churning)):
+    for mode, runs in outcome.runs.items():
         for number, run in enumerate(runs):
             speed = whole(outcome.setup.rows / run.seconds)
-            rows.append([name, str(number + 1), seconds(run.seconds), speed, str(max(run.queries)), str(run.in_effect)])
+            rows.append([mode.value, str(number + 1), seconds(run.seconds), speed, str(max(run.queries)), str(run.in_effect)])
     return table(["", "round", "time", "rows/s", "queries at the most", "changes"], rows)
 
 
@@ -86,7 +88,7 @@ def raw(outcome: ChurnOutcome) -> dict[str, Any]:
         "setup": asdict(outcome.setup),
         "rows_compared": outcome.rows_compared,
         "queries_compared": outcome.queries_compared,
-        **{name: list(map(raw_run, runs)) for name, runs in (("steady", outcome.steady), ("churning", outcome.churning))},
+        **{mode.name.lower(): list(map(raw_run, runs)) for mode, runs in outcome.runs.items()},
     }
 
 

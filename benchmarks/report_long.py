@@ -1,4 +1,4 @@
-"""The pages of long windows and of restarts: issue 2, Done-when 6, in figures.
+"""The pages of long windows and of restarts.
 
 In: `SteadyState`s, a `RestartCurve`. Out: `Report`s. Convention: "does not grow" means at most half as much again over a RANGE
 24 times as long, which leaves room for the noise of the machine and the cache, and none for a cost proportional to RANGE.

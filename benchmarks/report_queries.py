@@ -1,6 +1,6 @@
 """The page of `queries`: time against the number of queries, parsing and planning apart, and what Spark compiled.
 
-In: a `Growth`. Out: a `Report`. Convention: claims are those of Done-when 3 and 5 of issue 3.
+In: a `Growth`. Out: a `Report`.
 """
 
 from __future__ import annotations

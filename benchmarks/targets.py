@@ -2,7 +2,6 @@
 
 In: a `Workload` and its `Outcome`. Out: claims, and a section for the page. Convention: a target that is missed is a claim that fails;
 figures of the paper appear only where its numbers of rows and queries were run.
-Workload A: Done-when 5 of issue 2. B and C: Done-when 2 of issue 3.
 """
 
 from __future__ import annotations

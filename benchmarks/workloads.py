@@ -2,7 +2,7 @@
 
 In: nothing. Out: `WORKLOADS` by the name of their benchmark. Convention: a sampled strategy runs some of the queries only, and its time
 is multiplied; all others run all of them. `main` is the strategy that the targets are about.
-Paper: on-the-fly-sharing-2006, section 6 and Table 8. The targets are those of the issues.
+Paper: on-the-fly-sharing-2006, section 6 and Table 8.
 """
 
 from __future__ import annotations

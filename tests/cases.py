@@ -202,7 +202,7 @@ def cell_of(row: Row, axes: Sequence[Axis]) -> int:
     cell, stride = 0, 1
     for axis in axes:
         cell += position_of(axis, row) * stride
-        stride *= axis.size
+        stride *= axis.scale.size
     return cell
 
 
@@ -210,7 +210,7 @@ def position_of(axis: Axis, row: Row) -> int:
     try:
         return axis.position(value(axis.expression, row))
     except DataError:
-        return axis.failed
+        return axis.scale.failed
 
 
 def lifted(column: PartialColumn, shards: list[list[Row]]) -> list[pa.Array]:

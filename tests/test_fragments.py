@@ -32,7 +32,7 @@ def test_the_signature_of_a_cell_is_the_truth_of_every_predicate_on_its_rows(
     some: list[Expression], some_rows: list[dict[str, Any]]
 ) -> None:
     taken_apart = [decomposed(predicate) for predicate in some]
-    signatures = Signatures(axes_of(taken_apart))
+    signatures = Signatures(axes_of(tuple(some)))
     cells = {expression: np.array([position_of(axis, row) for row in some_rows]) for expression, axis in signatures.axes.items()}
     for predicate, parts in zip(some, taken_apart, strict=True):
         truths = signatures.truths(parts, cells, len(some_rows))
@@ -41,6 +41,6 @@ def test_the_signature_of_a_cell_is_the_truth_of_every_predicate_on_its_rows(
 
 def test_constants_of_many_predicates_cut_one_axis() -> None:
     some = [functions.call(">", COLUMNS["n"], Literal(number, INT)) for number in (5, 3, 5, 9)]
-    (axis,) = axes_of(map(decomposed, some))
+    (axis,) = axes_of(tuple(some))
     assert [cut.value for cut in axis.cuts] == [4, 6, 10], "above 3 is at least 4"
     assert [axis.position(number) for number in (3, 4, 9, 10)] == [0, 1, 2, 3]

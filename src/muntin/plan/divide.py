@@ -12,14 +12,15 @@ Paper: on-the-fly-sharing-2006, section 4.3.3: sharing fragments pays while k, t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
-from muntin.plan.fragments import Axis, axes_of, decomposed
+from muntin.plan.fragments import Axis, axes_of, touched
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
 from muntin.semantics import TupleSlide
@@ -28,7 +29,7 @@ __all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "di
 
 #: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark,
 #: Arrow and the slice log; one shard held against one predicate.
-ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 60.0, 25.0, 6.0, 1000.0, 5.0
+ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 25.0, 6.0, 1800.0, 1.5
 #: Cells are coded in 64 bits.
 MOST_CELLS = 2**60
 
@@ -57,7 +58,16 @@ class Division:
 
     def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
         """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
-        return tuple(known[axis.expression] for axis in axes_of(map(decomposed, self.predicates))) if self.by_cell else ()
+        return tuple(known[expression] for expression in self.expressions)
+
+    @cached_property
+    def expressions(self) -> AbstractSet[Expression]:
+        """What the predicates test, in order of first appearance, if they are told apart by cells."""
+        return dict.fromkeys(one for where in self.predicates if self.by_cell for one in touched(where)).keys()
+
+    @cached_property
+    def families(self) -> frozenset[Family]:
+        return frozenset(map(family_of, self.queries))
 
     @cached_property
     def predicates(self) -> list[Expression]:
@@ -97,7 +107,7 @@ def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load) -> 
     by_name = {way.name: way for way in ways}
     if sharing is Sharing.SLICES or "joint" not in by_name:
         return by_name["conditional"].divisions
-    countable = math.prod(axis.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
+    countable = math.prod(axis.scale.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
     return by_name["joint" if countable else "marginal"].divisions
 
 
@@ -116,16 +126,14 @@ def choices(members: Sequence[Query], load: Load) -> list[Choice]:
 def all_axes(parts: Sequence[Division]) -> dict[Expression, Axis]:
     """Every axis that some division's predicates touch."""
     predicates = dict.fromkeys(where for part in parts if part.by_cell for where in part.predicates)
-    return {axis.expression: axis for axis in axes_of(map(decomposed, predicates))}
+    return {axis.expression: axis for axis in axes_of(tuple(predicates))}
 
 
 def cost(parts: Sequence[Division], load: Load) -> float:
     """Rows through each grouping, one search per axis, and the shards."""
     axes = all_axes(parts)
-    searching = load.rows * STEP_NS * sum(axis.steps for axis in axes.values())
-    return searching + sum(
-        grouping_cost(part.family, {axis.expression: axis.size for axis in part.axes(axes)}, len(part.predicates), load) for part in parts
-    )
+    searching = load.rows * STEP_NS * sum(axis.scale.steps for axis in axes.values())
+    return searching + sum(grouping_cost(part.family, sizes_of(part.axes(axes)), len(part.predicates), load) for part in parts)
 
 
 def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: int, load: Load) -> float:
@@ -157,24 +165,29 @@ def merged(whole: Division, load: Load) -> list[list[Query]]:
     axes = all_axes([whole])
     together: dict[frozenset[Expression], Part] = {}
     for query in whole.queries:
-        sizes = {axis.expression: axis.size for axis in Division((query,), by_cell=True).axes(axes)}
-        part = together.setdefault(frozenset(sizes), Part(whole.family, [], sizes, set()))
+        expressions = frozenset(touched(query.where) if query.where is not None else ())
+        if expressions not in together:
+            sizes = sizes_of(axis for expression, axis in axes.items() if expression in expressions)
+            together[expressions] = Part(whole.family, [], sizes, set())
+        part = together[expressions]
         part.members.append(query)
         part.predicates.add(query.where)
     alive = dict(enumerate(together.values()))
-    gains = {(a, b): gain(alive[a], alive[b], load) for a in alive for b in alive if b < a}
+    costs = {at: part.cost(load) for at, part in alive.items()}
+
+    def gain(a: int, b: int) -> float:
+        """What two parts cost more apart than together; nothing is gained by cells too many to count."""
+        united = alive[a].united(alive[b]).cost(load)
+        return -math.inf if united == math.inf else costs[a] + costs[b] - united
+
+    gains = {(a, b): gain(a, b) for a in alive for b in alive if b < a}
     while gains and max(gains.values()) >= 0:
-        a, b = max(gains, key=lambda pair: gains[pair])
+        a, b = max(gains, key=gains.__getitem__)
         alive[a] = alive[a].united(alive.pop(b))
+        costs[a] = alive[a].cost(load)
         gains = {pair: saved for pair, saved in gains.items() if b not in pair and a not in pair}
-        gains |= {(a, other): gain(alive[a], alive[other], load) for other in alive if other != a}
+        gains |= {(a, other): gain(a, other) for other in alive if other != a}
     return [part.members for part in alive.values()]
-
-
-def gain(one: Part, other: Part, load: Load) -> float:
-    """What two parts cost more apart than together; nothing is gained by cells too many to count."""
-    together = one.united(other).cost(load)
-    return -math.inf if together == math.inf else one.cost(load) + other.cost(load) - together
 
 
 def rolled_up(parts: Sequence[Division], load: Load) -> list[Division]:
@@ -205,4 +218,32 @@ def is_worth_rolling_up(coarse: Division, fine: Division, load: Load) -> bool:
 
 def roll_up_cost(part: Division, load: Load) -> float:
     """Finer shards, gone over once more in Python."""
-    return SHARD_NS / 4 * load.shards(part.family, {axis.expression: axis.size for axis in part.axes(all_axes([part]))})
+    return SHARD_NS / 4 * load.shards(part.family, sizes_of(part.axes(all_axes([part]))))
+
+
+def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
+    """How many positions each expression has."""
+    return {axis.expression: axis.scale.size for axis in axes}
+
+
+def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Division] | None:
+    """The same groupings for queries of which some came or went; None if one that came fits into none of them."""
+    place = {query: at for at, part in enumerate(parts) for query in part.queries}
+    members: list[list[Query]] = [[] for _ in parts]
+    for query in queries:
+        fitting = [place[query]] if query in place else [at for at, part in enumerate(parts) if fits(query, part)]
+        if not fitting:
+            return None
+        members[min(fitting, key=lambda at: len(parts[at].expressions))].append(query)
+    changed = [Division(tuple(some), part.by_cell) for some, part in zip(members, parts, strict=True) if some]
+    axes = all_axes(changed)
+    countable = all(math.prod(sizes_of(part.axes(axes)).values()) <= MOST_CELLS for part in changed)
+    return changed if countable else None
+
+
+def fits(query: Query, part: Division) -> bool:
+    """Whether a query can come into a grouping without a new axis, group column or conditional column."""
+    if family_of(query) not in part.families:
+        return False
+    tested = touched(query.where) if query.where is not None else ()
+    return part.expressions >= set(tested) if part.by_cell else query.where is None or query.where in part.predicates

@@ -6,9 +6,10 @@ In: a query. Out: its `Family`. Convention: the order of GROUP BY counts, the na
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from muntin.expression.tree import Expression
-from muntin.hashing import hashed_once
+from muntin.hashing import hashed_once, shared
 from muntin.query.model import Join, Query
 from muntin.semantics import Attribute
 
@@ -31,5 +32,7 @@ class Family:
         return f"by {', '.join(map(str, self.keys)) or 'nothing'}{joined}"
 
 
+@lru_cache(maxsize=10_000)
 def family_of(query: Query) -> Family:
-    return Family(query.joins, tuple(group.expression for group in query.group_by), query.window.attribute)
+    """Kept, and one object for all that are the same."""
+    return shared(Family(query.joins, tuple(group.expression for group in query.group_by), query.window.attribute))

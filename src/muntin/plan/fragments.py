@@ -4,8 +4,8 @@ In: the predicates of many queries. Out: axes, an expression and the constants t
 is its cell, and `signatures` says which predicates hold there. Convention: a position counts the cuts a value has passed; two more
 positions stand for NULL and for an expression that failed. A predicate that cannot be taken apart is an axis of its own, cut at TRUE.
 Paper: on-the-fly-sharing-2006, section 4. There every predicate is evaluated on every row and the bitmap hashed; here a row costs one
-binary search per expression, and predicates are evaluated once per distinct cell. Axes are as large as the next power of two, so that
-a query that comes or goes seldom changes the code that finds the position.
+binary search per expression, and predicates are evaluated once per distinct cell. Axes are larger than they need to be, so that a query
+that comes or goes seldom changes the code that finds the position.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from muntin.expression.tree import Call, Expression, Literal
+from muntin.hashing import hashed_once
 from muntin.schema import BOOLEAN
 
 
@@ -154,20 +155,27 @@ def tests_of(predicate: Predicate) -> Iterable[Test]:
 
 
 @dataclass(frozen=True)
-class Axis:
-    """An expression and the cuts that some predicate asks for, ascending."""
+class Scale:
+    """The positions of an axis: as many for values as a binary search of so many steps tells apart, then those of NULL and of a failure.
 
-    expression: Expression
-    cuts: tuple[Cut, ...]
+    It is part of the code that finds a row's cell. So there are few of them: with room for 1, 3, 15, 127, 1,023, … cuts.
+    """
+
+    steps: int
+
+    @classmethod
+    def of(cls, cuts: int) -> Scale:
+        """The smallest with room for so many cuts."""
+        steps = cuts.bit_length()
+        return cls(steps if steps <= 2 else 4 + 3 * max(0, -(-(steps - 4) // 3)))
 
     @property
-    def steps(self) -> int:
-        """Steps of a binary search among the cuts."""
-        return len(self.cuts).bit_length()
+    def last(self) -> int:
+        """The last position of values: past every cut, like all that no cut divides from it."""
+        return self.null - 1
 
     @property
     def null(self) -> int:
-        """The position of NULL; values have the positions before it."""
         return 1 << self.steps
 
     @property
@@ -178,10 +186,23 @@ class Axis:
     def size(self) -> int:
         return self.null + 2
 
+
+@hashed_once
+@dataclass(frozen=True)
+class Axis:
+    """An expression and the cuts that some predicate asks for, ascending."""
+
+    expression: Expression
+    cuts: tuple[Cut, ...]
+
+    @property
+    def scale(self) -> Scale:
+        return Scale.of(len(self.cuts))
+
     def position(self, value: Any) -> int:
         """Where a value lies: the definition; Spark finds it by binary search."""
         if value is None:
-            return self.null
+            return self.scale.null
         if value != value:  # NaN is greater than every constant
             return len(self.cuts)
         return sum(1 for cut in self.cuts if (value > cut.value if cut.side is Side.ABOVE else value >= cut.value))
@@ -192,11 +213,18 @@ class Axis:
         return f"{self.expression}" if opaque else f"{self.expression} cut by {constants} constant{'s' if constants != 1 else ''}"
 
 
-def axes_of(predicates: Iterable[Predicate]) -> tuple[Axis, ...]:
-    """The axes of a set of predicates: each expression once, with every cut any of them asks for."""
+@lru_cache(maxsize=10_000)
+def touched(expression: Expression) -> tuple[Expression, ...]:
+    """What a predicate tests, each once, in order of first appearance."""
+    return tuple(dict.fromkeys(test.expression for test in tests_of(decomposed(expression))))
+
+
+@lru_cache(maxsize=64)
+def axes_of(predicates: tuple[Expression, ...]) -> tuple[Axis, ...]:
+    """The axes of a set of predicates: each expression once, with every cut any of them asks for. Kept: a planner asks again and again."""
     cuts: dict[Expression, set[Cut]] = {}
     for predicate in predicates:
-        for test in tests_of(predicate):
+        for test in tests_of(decomposed(predicate)):
             wanted = cuts.setdefault(test.expression, set())
             wanted.update(cut for stretch in test.stretches for cut in (stretch.low, stretch.high) if cut is not None)
     return tuple(Axis(expression, tuple(sorted(wanted, key=Cut.sort_key))) for expression, wanted in cuts.items())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
@@ -55,7 +56,7 @@ class Load:
         known = [counted * math.prod(singly[axis] for axis in axes - some) for some, counted in self.cells.items() if some < axes]
         return min([math.prod(singly.values()), *known])
 
-    @property
+    @cached_property
     def _evenness(self) -> float:
         """How many shards there were for each one guessed, over what was observed."""
         known = [(shards, self._guess(family, dict.fromkeys(axes, 1))) for (family, axes), shards in self.observed.items() if axes]
@@ -64,7 +65,7 @@ class Load:
 
 def filled_positions(axis: Expression, size: int) -> float:
     """Positions of an axis that values are likely to be in, before any were seen: few values are common, most are rare."""
-    return 2.0 if axis.type == BOOLEAN else min(float(size), 4.0 * math.sqrt(size))
+    return 2.0 if axis.type == BOOLEAN else min(float(size), 3.0 * math.sqrt(size))
 
 
 FIRST_LOAD = Load()

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muntin.aggregates.base import Aggregate
-from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, cost, divisions
+from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, adapted, cost, divisions
 from muntin.plan.shared import SharedPlan, divided_plan
 from muntin.plan.slices import Slicing
 from muntin.query.model import Query
 
 #: A new plan is taken if it costs less than this part of the present one.
 WORTHWHILE = 0.8
+
+#: Where the number of queries grows or shrinks by this factor, the divisions are decided on again.
+GROWN = 1.5
 
 #: Plans kept, for batches pinned to one of the latest versions.
 MOST_KEPT = 4
@@ -35,14 +38,26 @@ class Planner:
     slicing: Slicing = Slicing.PAIRED
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
+    _decided_for: int = 0
 
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
         """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
         if self._chosen is None or self._chosen[:2] != (version, load):
-            best = divisions(self.queries_of(version), self.sharing, load)
-            stays = present is not None and cost(best, load) > WORTHWHILE * cost(present.division, load)
-            self._chosen = version, load, present if stays and present else self._plan(version, best)
+            queries = self.queries_of(version)
+            parts = self._adapted(queries, load)
+            if parts is None:
+                parts, self._decided_for = divisions(queries, self.sharing, load), len(queries)
+                if present is not None and cost(parts, load) > WORTHWHILE * cost(present.division, load):
+                    parts = present.division
+            self._chosen = version, load, self._plan(version, parts)
         return self._chosen[2]
+
+    def _adapted(self, queries: Sequence[Query], load: Load) -> Sequence[Division] | None:
+        """The divisions chosen last, for other queries under the same load; None if there are many more or fewer than they were for."""
+        if self._chosen is None or self._chosen[1] is not load or self.sharing is not Sharing.AUTOMATIC:
+            return None
+        few, many = self._decided_for / GROWN, self._decided_for * GROWN
+        return adapted(self._chosen[2].division, queries) if few <= len(queries) <= many else None
 
     def named(self, version: int, names: Names) -> SharedPlan:
         """The plan that a batch was pinned to."""

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from muntin.aggregates.base import Aggregate, Partial
 from muntin.aggregates.sums import Count, CountNth
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
-from muntin.hashing import hashed_once
+from muntin.hashing import hashed_once, shared
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
@@ -29,7 +29,10 @@ from muntin.semantics import SlideOrder, TupleSlide
 
 @dataclass(frozen=True)
 class Failures(Count):
-    """Rows on which an expression of the query failed (overflow, division by zero, a cast that does not fit)."""
+    """Rows on which the query's predicate failed, or that satisfy it and on which another expression did.
+
+    To fail is an overflow, a division by zero, a cast that does not fit.
+    """
 
     name: str = "failures"
 
@@ -84,10 +87,8 @@ class Grouping:
 
 
 def computed(column: PartialColumn, where: Expression | None, *, by_cell: bool) -> PartialColumn:
-    """The column of a grouping that a query's column comes from. A predicate told apart by cells has a position for its failure."""
-    if not by_cell:
-        return replace(column, where=where)
-    return replace(column, args=tuple(arg for arg in column.args if arg != where)) if isinstance(column.partial, Failures) else column
+    """The column of a grouping that a query's column comes from."""
+    return column if by_cell else replace(column, where=where)
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,11 @@ class QueryPlan:
         used = [ROWS, *([] if self.failures is None else [self.failures])]
         return tuple(dict.fromkeys(used + [column for _, columns in self.calls.values() for column in columns]))
 
+    @cached_property
+    def selects(self) -> object:
+        """What queries have in common that differ only in their windows and predicates."""
+        return shared((self.query.outputs, self.query.having, self.query.emit_empty, self.columns))
+
 
 @dataclass(frozen=True)
 class SharedPlan:
@@ -117,6 +123,11 @@ class SharedPlan:
     slicing: Slicing
     sharing: Sharing
     division: tuple[Division, ...] = ()
+
+    @cached_property
+    def shape(self) -> object:
+        """What plans have in common whose groupings count the same things, whatever their constants and windows."""
+        return frozenset((one.family, frozenset(axis.expression for axis in one.axes), frozenset(one.columns)) for one in self.groupings)
 
     def in_grouping(self, index: int) -> tuple[QueryPlan, ...]:
         return tuple(plan for plan in self.queries if plan.grouping == index)
@@ -146,7 +157,7 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
             plans.append(plan)
             for column in plan.columns:
                 source = computed(column, query.where, by_cell=part.by_cell)
-                if source.args or not isinstance(source.partial, Failures):
+                if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
             if isinstance(query.window, TupleSlide):
                 columns.setdefault(marks_of(query.window))
@@ -161,20 +172,28 @@ def marks_of(window: TupleSlide) -> PartialColumn:
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate]) -> QueryPlan:
-    fallible = fallible_parts(query)
+    return _query_plan(query, query.text, grouping, tuple(aggregates[call.aggregate] for call in query.aggregate_calls))
+
+
+@lru_cache(maxsize=10_000)
+def _query_plan(query: Query, _text: str, grouping: int, aggregates: tuple[Aggregate, ...]) -> QueryPlan:
+    """Kept: when queries come and go, most of them stay."""
     calls = {}
-    for call in query.aggregate_calls:
-        aggregate = aggregates[call.aggregate]
+    for call, aggregate in zip(query.aggregate_calls, aggregates, strict=True):
         placed = aggregate.partials(*(arg.type for arg in call.args))
-        calls[call] = aggregate, tuple(PartialColumn(partial, tuple(call.args[at] for at in taken)) for partial, taken in placed)
-    return QueryPlan(query, grouping, PartialColumn(Failures(), fallible) if fallible else None, calls)
+        calls[call] = aggregate, tuple(shared(PartialColumn(partial, tuple(call.args[at] for at in taken))) for partial, taken in placed)
+    return QueryPlan(query, grouping, failures_of(query), calls)
 
 
-def fallible_parts(query: Query) -> tuple[Expression, ...]:
-    """The row-level expressions of a query that can fail on some row."""
+def failures_of(query: Query) -> PartialColumn | None:
+    """Counts the rows on which something of the query fails; None if nothing can.
+
+    Its arguments are what is computed of rows that satisfy the predicate. That the predicate itself fails is told by the cell, or by
+    the condition of the column: so queries that differ only in their predicates have one column.
+    """
     parts = [group.expression for group in query.group_by] + [arg for call in query.aggregate_calls for arg in call.args]
-    parts += [query.where] if query.where else []
-    return tuple(dict.fromkeys(part for part in parts if can_fail(part)))
+    fallible = tuple(dict.fromkeys(part for part in parts if part != query.where and can_fail(part)))
+    return shared(PartialColumn(Failures(), fallible)) if fallible or (query.where is not None and can_fail(query.where)) else None
 
 
 def can_fail(expression: Expression) -> bool:

@@ -57,14 +57,14 @@ class Signatures:
 
     def _along_axis(self, test: Test) -> Array:
         """The truth of a test at every position of its axis."""
-        axis, ranks = self.axes[test.expression], self._ranks[test.expression]
-        truth = np.zeros(axis.size, dtype=np.int8)
+        scale, ranks = self.axes[test.expression].scale, self._ranks[test.expression]
+        truth = np.zeros(scale.size, dtype=np.int8)
         for stretch in test.stretches:
             low = 0 if stretch.low is None else ranks[stretch.low] + 1
-            high = len(axis.cuts) if stretch.high is None else ranks[stretch.high]
+            high = scale.last if stretch.high is None else ranks[stretch.high]
             truth[low : high + 1] = Truth.TRUE
-        truth[axis.null] = test.null
-        truth[axis.failed] = Truth.FAILED
+        truth[scale.null] = test.null
+        truth[scale.failed] = Truth.FAILED
         return truth
 
 
@@ -86,7 +86,7 @@ class CellTruths:
             new = self._cells.codes[known:]
             rest, positions = new, {}
             for axis in self._axes:
-                rest, positions[axis.expression] = np.divmod(rest, axis.size)
+                rest, positions[axis.expression] = np.divmod(rest, axis.scale.size)
             more = [self._signatures.truths(predicate, positions, len(new)) for predicate in self._predicates]
             self._truths = np.concatenate([self._truths, np.array(more, dtype=np.int8).reshape(len(more), len(new))], axis=1)
         return numbers

@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from functools import lru_cache
 from heapq import merge
 from itertools import groupby
 
@@ -71,10 +72,7 @@ class SliceManager:
     def progressions(self) -> tuple[Progression, ...]:
         """The distinct progressions, without those whose every edge another one has."""
         if self._needed is None:
-            phases: dict[int, set[int]] = {}
-            for progression in self._uses:
-                phases.setdefault(progression.period, set()).add(progression.phase)
-            self._needed = tuple(one for one in sorted(self._uses) if not is_covered(one, phases))
+            self._needed = needed(frozenset(self._uses))
         return self._needed
 
     def edges(self, span: Interval) -> Iterator[int]:
@@ -95,6 +93,19 @@ class SliceManager:
             np.maximum(starts, instants - (instants - progression.phase) % progression.period, out=starts)
         return starts
 
+    def slices_of(self, instants: Array) -> Array:
+        """The same for very many instants of few slices: where they lie close together, each tick is looked up once."""
+        if not len(instants):
+            return instants
+        tick = self.tick
+        first, last = tick.floor(int(instants.min())), int(instants.max())
+        ticks = (last - first) // tick.period + 1
+        if ticks > len(instants):
+            return self.slice_starts(instants)
+        starts = self.slice_starts(np.arange(first, last + 1, tick.period, dtype=np.int64))
+        found: Array = starts[(instants - first) // tick.period]
+        return found
+
     @property
     def tick(self) -> Progression:
         """The coarsest progression that holds every edge."""
@@ -107,6 +118,19 @@ class SliceManager:
         return sum(micros / progression.period for progression in self.progressions)
 
 
-def is_covered(one: Progression, phases: dict[int, set[int]]) -> bool:
-    """Whether a finer progression, given as phases by period, holds every edge of this one."""
-    return any(one.period % period == 0 and one.phase % period in phases[period] for period in phases if period < one.period)
+@lru_cache(maxsize=64)
+def needed(progressions: frozenset[Progression]) -> tuple[Progression, ...]:
+    """Without those whose every edge a finer one has. Kept: several managers of one plan ask for the same, and so does its next run."""
+    phases: dict[int, set[int]] = {}
+    for one in progressions:
+        phases.setdefault(one.period, set()).add(one.phase)
+    periods = np.array(sorted(phases), dtype=np.int64)
+    coarser, finer = np.nonzero((periods[:, None] % periods == 0) & (periods[:, None] > periods))
+    inside: dict[int, list[int]] = {}
+    for period, part in zip(periods[coarser].tolist(), periods[finer].tolist(), strict=True):
+        inside.setdefault(period, []).append(part)
+
+    def is_covered(one: Progression) -> bool:
+        return any(one.phase % part in phases[part] for part in inside.get(one.period, ()))
+
+    return tuple(one for one in sorted(progressions) if not is_covered(one))

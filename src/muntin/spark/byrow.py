@@ -23,7 +23,7 @@ from muntin.columnar import integers
 from muntin.disorder import Key, Seen
 from muntin.plan.shared import ROWS, Grouping
 from muntin.spark.facts import BatchFacts
-from muntin.spark.partials import AT, GOOD, MARKER, MISSING, PLACED, Pass, partial_columns, prefix, without_slice
+from muntin.spark.partials import AT, MARKER, MISSING, Pass, at_name, is_used, partial_columns, prefix
 from muntin.spark.rows import Rows, micros_of
 from muntin.timeline import Interval
 from muntin.windows.shards import Partials
@@ -73,10 +73,10 @@ class RowPass(Pass):
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The tick, or why there is none; the group; the lanes; and the time, if windows are over something else."""
-        frame = rows.frame.withColumns({GOOD: rows.good, PLACED: rows.placed(self.over)})
-        at = F.when(F.col(PLACED), rows.tick(self.over)).otherwise(without_slice(rows)).alias(AT)
-        keys = [F.when(F.col(PLACED), key).alias(name) for name, key in self.lasting.keys.items()]
-        time = [] if self.over.name == self.stream.time else [F.when(rows.tuples, micros_of(self.stream)).alias(_TIME)]
+        frame = rows.frame.withColumns(self._instants(rows, rows.tick(self.over), span))
+        at = F.col(at_name(0)).alias(AT)
+        keys = [F.when(is_used(), key).alias(name) for name, key in self.lasting.keys.items()]
+        time = [] if self.over_time else [F.when(rows.tuples, micros_of(self.stream)).alias(_TIME)]
         return frame.select(at, *keys, *time, *self.lanes)
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:

@@ -7,7 +7,7 @@ Convention: an entry carries its pin, so that it can be read under the plan it w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -76,7 +76,7 @@ def pin_from(header: Mapping[str, Any]) -> Pin:
 def entry_parts(entry: Entry, planner: Planner) -> Parts:
     groupings = planner.named(entry.pin.registry, entry.pin.division).groupings
     blobs = [encode_partials(one, grouping_layout(grouping)) for one, grouping in zip(entry.partials, groupings, strict=True)]
-    return {"pin": asdict(entry.pin), "facts": facts_record(entry.facts), "kind": entry.kind.value}, blobs
+    return {"pin": dict(vars(entry.pin)), "facts": facts_record(entry.facts), "kind": entry.kind.value}, blobs
 
 
 def entry_from(id: EntryId, header: Mapping[str, Any], blobs: Sequence[memoryview], planner: Planner) -> Entry:

@@ -93,10 +93,11 @@ def trades(
 
 
 def write_files(spark: SparkSession, directory: Path, *, rows: int = ROWS, seconds: int = SECONDS) -> None:
-    """All three as files: `trades/*.parquet`, `close.csv` and `index.csv`."""
+    """All three as files: `trades/*.parquet`, in order of time as a feed writes them, `close.csv` and `index.csv`."""
     directory.mkdir(parents=True, exist_ok=True)
-    files = max(4, -(-rows // ROWS_PER_FILE))
-    trades(spark, rows=rows, seconds=seconds).repartition(files).write.mode("overwrite").parquet(str(directory / "trades"))
+    in_a_file = min(ROWS_PER_FILE, -(-rows // 4))
+    writer = trades(spark, rows=rows, seconds=seconds).write.mode("overwrite").option("maxRecordsPerFile", in_a_file)
+    writer.parquet(str(directory / "trades"))
     for name, table in {"close": closing_prices(spark), "index": index_membership(spark)}.items():
         pyarrow.csv.write_csv(table.toArrow(), directory / f"{name}.csv")
 

@@ -99,7 +99,7 @@ class StreamJob:
         self.stopping = False
         self.failure: BaseException | None = None
         self._spans: dict[Attribute, Interval] = {}
-        self._seen: tuple[SharedPlan | None, float] = None, 0.0
+        self._seen: tuple[object, float] = None, 0.0
         self._began = self._finished = time.monotonic()
         self._begun = -1  #: the latest batch that an earlier run began
         self._restored_rows = 0
@@ -293,12 +293,12 @@ class StreamJob:
         self.on_progress(self.progress())
 
     def _observe(self, entry: Entry) -> None:
-        """Look at the load again where the plan is new or batches have come to be of another kind."""
-        shards = sum(map(len, entry.partials)) / max(1, entry.facts.rows)
-        if self.plan is not self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
+        """Look at the load again where the groupings are new or batches have come to be of another kind."""
+        shards, shape = sum(map(len, entry.partials)) / max(1, entry.facts.rows), self.plan.shape
+        if shape != self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
             load = observed(self.plan, entry.partials, entry.facts.rows)
             if load:
-                self.load, self._seen = load, (self.plan, shards)
+                self.load, self._seen = load, (shape, shards)
 
     def _deliver(self, entry: EntryId, results: Iterator[ResultChunk]) -> None:
         waiting = [sink for sink in self.sinks if not sink.holds(entry, self.stream.name)]
@@ -328,7 +328,7 @@ class StreamJob:
             "registry": self.used,
             "attributes": self.attributes.record(),
             "totals": asdict(self.totals),
-            "queries": {name: asdict(life) for name, life in self.assembly.lives.items()},
+            "queries": {name: dict(vars(life)) for name, life in self.assembly.lives.items()},
             "aggregations": asdict(self.assembly.aggregations),
         }
 

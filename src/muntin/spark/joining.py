@@ -87,7 +87,7 @@ def joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[str], DataF
 
 
 def matched(joins: Sequence[Join]) -> Column:
-    return reduce(and_, [match_number(join).isNotNull() for join in joins], F.lit(True))
+    return reduce(and_, [match_number(join).isNotNull() for join in joins])
 
 
 def with_several_matches(frame: DataFrame, members: Sequence[Join]) -> list[Join]:
@@ -108,9 +108,8 @@ class Joiner:
         if not joins:
             return rows
         frame = outer_joined(rows.frame, joins, lambda members: self._bundled(tuple(members), versions))
-        several = [join for join in joins if join in self._several]
-        first = reduce(and_, [F.coalesce(match_number(join) == F.lit(1), F.lit(True)) for join in several], F.lit(True))
-        return replace(rows, frame=frame, matched=matched(joins), first=first)
+        first = [F.coalesce(match_number(join) == F.lit(1), F.lit(True)) for join in joins if join in self._several]
+        return replace(rows, frame=frame, matched=matched(joins), first=reduce(and_, first) if first else None)
 
     def _bundled(self, members: tuple[Join, ...], versions: Mapping[str, str]) -> DataFrame:
         wanted = [versions[join.table] for join in members]

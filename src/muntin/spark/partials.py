@@ -23,11 +23,11 @@ from muntin.aggregates.base import Array
 from muntin.columnar import integers
 from muntin.disorder import Key, Seen
 from muntin.expression.tree import Expression
-from muntin.plan.fragments import Axis
 from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
-from muntin.spark.cells import CellSearch
+from muntin.spark.buckets import Buckets
+from muntin.spark.cells import CellSearch, Search
 from muntin.spark.columns import Compiled
 from muntin.spark.facts import BatchFacts
 from muntin.spark.own_columns import application
@@ -36,8 +36,8 @@ from muntin.spark.slicekey import SliceKey
 from muntin.timeline import BEGINNING, END, Interval
 from muntin.windows.shards import Partials
 
-GOOD, _USED, _SET, _CELL, AT = "_muntin_good", "_muntin_used", "_muntin_set", "_muntin_cell", "_muntin_at"
-_ROWS, _LEAST, _LAST, PLACED = "_muntin_rows", "_muntin_least", "_muntin_last", "_muntin_placed"
+_SET, _CELL, AT = "_muntin_set", "_muntin_cell", "_muntin_at"
+_ROWS, _LEAST, _LAST = "_muntin_rows", "_muntin_least", "_muntin_last"
 _LEAST_TIME, _LAST_TIME = "_muntin_least_time", "_muntin_last_time"
 #: The instants of good rows that have no slice: no match in a table, no value on the attribute, no tuple. Dead letters have none.
 UNMATCHED, MISSING, MARKER = -(2**63), -(2**63) + 1, -(2**63) + 2
@@ -47,13 +47,13 @@ UNMATCHED, MISSING, MARKER = -(2**63), -(2**63) + 1, -(2**63) + 2
 class LastingColumns:
     """The Columns of a pass that are the same for every batch: cells, if a grouping has them, group columns, and aggregates."""
 
-    axes: tuple[tuple[Axis, ...] | None, ...]
+    searches: tuple[tuple[Search, ...] | None, ...]
     expressions: tuple[Expression, ...]
     columns: tuple[PartialColumn, ...]
 
     @cached_property
     def cells(self) -> CellSearch:
-        return CellSearch(tuple(dict.fromkeys(axis for axes in self.axes for axis in axes or ())))
+        return CellSearch(tuple(dict.fromkeys(one for searches in self.searches for one in searches or ())))
 
     @cached_property
     def keys(self) -> dict[str, Column]:
@@ -62,7 +62,17 @@ class LastingColumns:
     @cached_property
     def coded_cells(self) -> list[Column]:
         """The cell of each grouping; all rows are in cell 0 of one that has none."""
-        return [self.cells.cell(axes or ()) for axes in self.axes]
+        return [self.cells.cell(searches or ()) for searches in self.searches]
+
+    @cached_property
+    def split(self) -> list[Column]:
+        """The group columns and cells of rows that are used; none where slices are all there is. Other rows fall into one shard."""
+        used = is_used()
+        keys = [F.when(used, key).alias(name) for name, key in self.keys.items()]
+        cells = [F.when(used, cell) for cell in self.coded_cells]
+        if len(cells) > 1:
+            return [*keys, F.posexplode(F.array(*cells)).alias(_SET, _CELL)]
+        return keys if self.searches[0] is None else [*keys, cells[0].alias(_CELL)]
 
     @cached_property
     def aggregates(self) -> list[Column]:
@@ -75,13 +85,13 @@ class LastingColumns:
 
 @lru_cache(maxsize=64)
 def lasting_columns(
-    axes: tuple[tuple[Axis, ...] | None, ...],
+    searches: tuple[tuple[Search, ...] | None, ...],
     expressions: tuple[Expression, ...],
     columns: tuple[PartialColumn, ...],
     _application: str,
 ) -> LastingColumns:
     """Kept: a plan whose queries changed often computes the same as the one before, and so does the next run of the same queries."""
-    return LastingColumns(axes, expressions, columns)
+    return LastingColumns(searches, expressions, columns)
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,11 @@ class Pass:
     def over(self) -> Attribute:
         return self.groupings[0].family.over
 
+    @property
+    def over_time(self) -> bool:
+        """Whether windows are over the stream's time, which every good row has."""
+        return self.over.name == self.stream.time
+
     @cached_property
     def slice_keys(self) -> list[SliceKey]:
         return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys) or grouping.by_cell) for grouping in self.groupings]
@@ -106,23 +121,31 @@ class Pass:
 
     @cached_property
     def lasting(self) -> LastingColumns:
-        axes = tuple(grouping.axes if grouping.by_cell else None for grouping in self.groupings)
-        return lasting_columns(axes, self.expressions, self.groupings[0].columns, application())
+        searches = tuple(tuple(map(Search.on, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
+        return lasting_columns(searches, self.expressions, self.groupings[0].columns, application())
+
+    @cached_property
+    def buckets(self) -> Buckets | None:
+        return self.lasting.cells.buckets({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
-        tick, placed, used = rows.tick(self.over), rows.placed(self.over), F.col(_USED)
-        others = {GOOD: rows.good, PLACED: placed, _USED: placed & rows.matched}
-        frame = self.lasting.cells.positions(rows.frame, others)
-        without = without_slice(rows)
-        instants = [
-            F.when(used, key.column(tick, span)).otherwise(without).alias(f"_muntin_at{number}") for number, key in enumerate(self.instants)
-        ]
-        keys = [F.when(used, key).alias(name) for name, key in self.lasting.keys.items()]
-        cells = [F.when(used, cell) for cell in self.lasting.coded_cells]
-        taken = F.posexplode(F.array(*cells)).alias(_SET, _CELL) if len(cells) > 1 else cells[0].alias(_CELL)
-        frame = frame.select("*", *instants, *keys, taken)
+        tick = rows.tick(self.over)
+        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, tick, span), self.buckets)
+        if self.lasting.split:
+            frame = frame.select("*", *self.lasting.split)
         return frame.groupBy(*self._grouped_by).agg(*self._facts(rows, tick), *self.lasting.aggregates)
+
+    def _instants(self, rows: Rows, tick: Column, span: Interval | None) -> dict[str, Column]:
+        """For each way to find slices an instant inside the row's: one for all rows that have none for a reason, NULL for dead letters."""
+        found = [key.column(tick, span) for key in self.instants]
+        if rows.matched is not None:
+            found = [F.when(rows.matched, at).otherwise(F.lit(UNMATCHED)) for at in found]
+        if not self.over_time:
+            found = [F.when(tick.isNotNull(), at).otherwise(F.lit(MISSING)) for at in found]
+        if rows.marker is not None:
+            found = [F.when(rows.marker, F.lit(MARKER)).otherwise(at) for at in found]
+        return {at_name(number): F.when(rows.good, at) for number, at in enumerate(found)}
 
     @cached_property
     def instants(self) -> list[SliceKey]:
@@ -134,7 +157,7 @@ class Pass:
         """The set, its cell, its instant and its group columns; NULL for those that other sets have."""
         edges = [key.edges for key in self.instants]
         places = [edges.index(key.edges) for key in self.slice_keys]
-        at = self._of_sets({f"_muntin_at{place}": [s for s, one in enumerate(places) if one == place] for place in set(places)})
+        at = self._of_sets({at_name(place): [s for s, one in enumerate(places) if one == place] for place in set(places)})
         keys = [
             self._of_sets({name: [s for s, one in enumerate(self.groupings) if key in one.keys]}).alias(name)
             for name, key in zip(self.lasting.keys, self.expressions, strict=True)
@@ -153,9 +176,10 @@ class Pass:
         return found
 
     def _facts(self, rows: Rows, tick: Column) -> list[Column]:
-        placed = F.when(F.col(PLACED), tick)
-        facts = [F.count(F.when(rows.first, F.lit(1))).alias(_ROWS), F.min(placed).alias(_LEAST), F.max(placed).alias(_LAST)]
-        if self.over.name == self.stream.time:
+        one = F.lit(1) if rows.first is None else F.when(rows.first, F.lit(1))
+        placed = F.when(is_good() if self.over_time and rows.marker is None else is_placed(), tick)
+        facts = [F.count(one).alias(_ROWS), F.min(placed).alias(_LEAST), F.max(placed).alias(_LAST)]
+        if self.over_time:
             return facts
         time = F.when(rows.tuples, micros_of(self.stream))
         return [*facts, F.min(time).alias(_LEAST_TIME), F.max(time).alias(_LAST_TIME)]
@@ -171,7 +195,7 @@ class Pass:
         dead, missing, markers = (int(counts[of].sum()) for of in (gone, ~gone & (at == MISSING), ~gone & (at == MARKER)))
         tuples = int(counts.sum()) - dead - markers
         seen: dict[str, dict[Key, Seen]] = {self.over.name: {(): seen_in(table, _LEAST, _LAST, tuples - missing)}}
-        if self.over.name != self.stream.time:
+        if not self.over_time:
             seen[self.stream.time] = {(): seen_in(table, _LEAST_TIME, _LAST_TIME, tuples)}
         return BatchFacts(int(counts.sum()), dead, markers, seen, {self.over.name: missing} if missing else {})
 
@@ -188,20 +212,33 @@ class Pass:
         return Partials(integers(table[AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
 
 
-def without_slice(rows: Rows) -> Column:
-    """Why a row has no slice; NULL for dead letters."""
-    good = F.when(F.col(PLACED), F.lit(UNMATCHED)).when(F.col(GOOD), F.lit(MISSING))
-    return good if rows.marker is None else F.when(F.col(GOOD) & rows.marker, F.lit(MARKER)).otherwise(good)
-
-
 def seen_in(table: pa.Table, least: str, greatest: str, rows: int) -> Seen:
-    return Seen(
-        rows, int(integers(table[least], null=END).min(initial=END)), int(integers(table[greatest], null=BEGINNING).max(initial=BEGINNING))
-    )
+    low, high = integers(table[least], null=END), integers(table[greatest], null=BEGINNING)
+    return Seen(rows, int(low.min(initial=END)), int(high.max(initial=BEGINNING)))
 
 
 def split(table: pa.Table, sets: Array, number: int) -> list[pa.Table]:
     return [table.filter(pa.array(sets == one)) for one in range(number)]
+
+
+def at_name(number: int) -> str:
+    """The column of an instant inside the row's slice, found in one of the ways there are."""
+    return f"_muntin_at{number}"
+
+
+def is_good() -> Column:
+    """Not a dead letter: whatever its slices are, the row has an instant."""
+    return F.col(at_name(0)).isNotNull()
+
+
+def is_placed() -> Column:
+    """A tuple that has a place on the attribute, whether it found a match or not."""
+    return ~F.col(at_name(0)).isin(MISSING, MARKER)
+
+
+def is_used() -> Column:
+    """It has a slice."""
+    return F.col(at_name(0)) > F.lit(MARKER)
 
 
 def prefix(column: int) -> str:
@@ -213,7 +250,7 @@ def partial_columns(column: PartialColumn, functions: Any = F) -> tuple[Column, 
     """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
     where = row_column(column.where) if column.where is not None else None
     if isinstance(column.partial, Failures):
-        return (functions.count(F.when(F.col(GOOD) & failed(column.args, where), F.lit(1))),)
+        return (functions.count(F.when(is_good() & failed(column.args, where), F.lit(1))),)
     args = [row_column(arg).value for arg in column.args]
     if where is None:
         return column.partial.lift(functions, *args)

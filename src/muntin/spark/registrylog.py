@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from enum import Enum
 from typing import Any
 
@@ -56,6 +55,7 @@ class RegistryLog:
         self._guard = guard
         self._pipelines = directory / "pipelines"
         self._read: Version | None = None  # the version last read or written: versions are mostly asked for in order
+        self._wholes: dict[int, int] = {}  # the file that the chain of a version begins with, as far as it is known
 
     def pipeline(self) -> tuple[Registered, ...]:
         """The queries of the pipeline that was started last."""
@@ -97,11 +97,14 @@ class RegistryLog:
     def forget_before(self, version: int) -> None:
         """Delete what is not needed to read `version` and later ones; the newest version always stays."""
         versions = self._versions()
-        needed = next((one for one in versions if one >= version), versions[-1] if versions else version)
-        whole = self._at(needed).whole if versions else needed
+        if not versions:
+            return
+        needed = next((one for one in versions if one >= version), versions[-1])
+        whole = self._wholes.get(needed) or self._at(needed).whole
         for one in versions:
             if one < whole:
                 self._path(one).remove()
+                self._wholes.pop(one, None)
 
     def _at(self, version: int) -> Version:
         """Back along the chain to a version that is known as a whole, then forward again through the differences."""
@@ -110,13 +113,17 @@ class RegistryLog:
         while self._read is None or self._read.number != number:
             header = self._header(number)
             if "queries" in header:
-                self._read = Version(number, number, tuple(map(_registered, header["queries"])))
+                self._keep(Version(number, number, tuple(map(_registered, header["queries"]))))
             else:
                 headers.append(header)
                 number = header["before"]
         for header in reversed(headers):
-            self._read = Version(header["version"], header["whole"], _changed(self._read.queries, header["changes"]))
+            self._keep(Version(header["version"], header["whole"], _changed(self._read.queries, header["changes"])))
         return self._read
+
+    def _keep(self, version: Version) -> None:
+        self._read = version
+        self._wholes[version.number] = version.whole
 
     def _header(self, version: int) -> dict[str, Any]:
         header, _ = durable.read(self._path(version))
@@ -126,13 +133,13 @@ class RegistryLog:
 
     def _write_whole(self, version: int, queries: tuple[Registered, ...]) -> None:
         self._write(self._path(version), {"version": version, "queries": list(map(_plain, queries))})
-        self._read = Version(version, version, queries)
+        self._keep(Version(version, version, queries))
 
     def _write_difference(self, version: int, before: Version, queries: tuple[Registered, ...]) -> None:
         changes = _changes(before.queries, queries)
         header = {"version": version, "before": before.number, "whole": before.whole, "changes": changes}
         self._write(self._path(version), header)
-        self._read = Version(version, before.whole, queries)
+        self._keep(Version(version, before.whole, queries))
 
     def _write(self, place: Place, header: dict[str, Any]) -> None:
         self._guard()
@@ -160,13 +167,16 @@ def _numbers(folder: Place) -> list[int]:
 
 
 def _changes(before: Sequence[Registered], after: Sequence[Registered]) -> list[dict[str, Any]]:
-    """What to put in the place of `before[start:end]`, from left to right; positions are those of `before`."""
-    matched = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    return [
-        {"start": start, "end": end, "queries": [_plain(query) for query in after[first:last]]}
-        for kind, start, end, first, last in matched
-        if kind != "equal"
-    ]
+    """What to put in the place of `before[start:end]`: all between what both have at the left and what both have at the right."""
+    start = _common(before, after)
+    end = _common(before[start:][::-1], after[start:][::-1])
+    return [{"start": start, "end": len(before) - end, "queries": [_plain(query) for query in after[start : len(after) - end]]}]
+
+
+def _common(before: Sequence[Registered], after: Sequence[Registered]) -> int:
+    """How many of the first queries are the same."""
+    pairs = zip(before, after, strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
 
 
 def _changed(before: Sequence[Registered], changes: Sequence[dict[str, Any]]) -> tuple[Registered, ...]:

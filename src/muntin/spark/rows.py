@@ -8,7 +8,7 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pyspark.sql import Column, DataFrame
@@ -44,7 +44,12 @@ def _row_column(expression: Expression, _application: str) -> Compiled:
 
 def micros_of(stream: StreamDefinition) -> Column:
     """The stream's time in microseconds."""
-    return micros(resolve(stream.time))
+    return _micros_of(stream.time, application())
+
+
+@lru_cache(maxsize=100)
+def _micros_of(time: str, _application: str) -> Column:
+    return micros(resolve(time))
 
 
 @dataclass(frozen=True)
@@ -52,19 +57,20 @@ class Rows:
     """The rows of a batch. `limit` is the latest time that is not too far ahead, `arrival` the time the batch came.
 
     `matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it.
+    None of both: all rows do.
     """
 
     frame: DataFrame
     stream: StreamDefinition
     limit: int
     arrival: int
-    matched: Column = field(default_factory=lambda: F.lit(True))
-    first: Column = field(default_factory=lambda: F.lit(True))
+    matched: Column | None = None
+    first: Column | None = None
 
     @cached_property
     def good(self) -> Column:
-        """Not a dead letter. NULL time compares as NULL, which `coalesce` turns into false."""
-        timely = F.coalesce(self._is_timely(micros_of(self.stream)), F.lit(False))
+        """Not a dead letter; NULL where there is no time."""
+        timely = self._is_timely(micros_of(self.stream))
         return timely & resolve(CORRUPT).isNull() if CORRUPT in self.frame.columns else timely
 
     def _is_timely(self, time: Column) -> Column:
@@ -115,6 +121,6 @@ class Rows:
         reason = F.when(time.isNull(), F.lit("no time")).otherwise(early)
         if CORRUPT in self.frame.columns:
             reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
-        reasons = [F.when(~self.good, reason)]
+        reasons = [F.when(~F.coalesce(self.good, F.lit(False)), reason)]
         reasons += [F.when(self.tuples & ~self.placed(one), F.lit(f"no {one.name} to place it by")) for one in attributes]
         return self.frame.withColumn("reason", F.coalesce(*reasons)).where(F.col("reason").isNotNull()).drop(ARRIVED)

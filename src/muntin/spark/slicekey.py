@@ -56,7 +56,7 @@ class SliceKey:
     @property
     def edges(self) -> tuple[KeyKind, tuple[Progression, ...]]:
         """What two keys have in common that give rows the same instants."""
-        return self.kind, self.slices.progressions
+        return self.kind, (self.slices.tick,) if self.kind is KeyKind.TICK else self.slices.progressions
 
     def column(self, micros: Column, span: Interval | None) -> Column:
         """An instant inside the row's slice; `span` is where rows are expected: outside it a ring leaves them their own tick."""
@@ -95,5 +95,6 @@ def long_array(values: np.ndarray) -> Column:
 
 
 def moving(value: int, micros: Column) -> Column:
-    """A number that changes from batch to batch, kept out of the generated code: an element of an array, indexed by the row."""
-    return F.get(long_array(np.array([value, value])), F.pmod(micros, F.lit(2)).cast("int"))
+    """A number that changes from batch to batch, kept out of the generated code: an element of an array, indexed by the row's sign."""
+    number = F.lit(value).cast("bigint")
+    return F.get(F.array(number, number), F.shiftrightunsigned(micros, 63).cast("int"))

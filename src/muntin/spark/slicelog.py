@@ -11,7 +11,6 @@ and reading is proportional to the state.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from muntin.errors import CheckpointError
@@ -43,7 +42,7 @@ class SliceLog:
         return pin_from(durable.read(path)[0]) if path.exists() else None
 
     def pin(self, entry: EntryId, pin: Pin) -> None:
-        self._write(self._pins / str(entry), asdict(pin))
+        self._write(self._pins / str(entry), dict(vars(pin)))
 
     def read(self, entry: EntryId) -> Entry | None:
         path = self._log / str(entry)

@@ -23,9 +23,9 @@ from muntin.semantics import LandmarkWindow
 from muntin.timeline import BEGINNING, END
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
-from muntin.windows.due import is_endless
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
+from muntin.windows.landmarks import is_endless
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials, Shards
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams

@@ -17,8 +17,9 @@ from muntin.aggregates.base import Array, State
 from muntin.errors import DataError
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn
-from muntin.timeline import BEGINNING
-from muntin.windows.due import bounds, horizon, last_end, windows_closing, with_empty
+from muntin.timeline import BEGINNING, END
+from muntin.windows.due import with_empty
+from muntin.windows.landmarks import window_set
 from muntin.windows.life import QueryLife
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
@@ -65,21 +66,24 @@ class StoreWindows:
         self.store = store
         self.lives = lives
         self.plans = list(store.plans.values())
+        self.windows = window_set([plan.query.sliding for plan in self.plans])
         self.kin = self._kin()
         self._groups: Closed | None = None
         self._counted_upto = BEGINNING
         self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
-        self.users = {column: np.array([column in plan.columns for plan in self.plans]) for column in store.columns}
+        self.users = {column: np.zeros(len(self.plans), dtype=bool) for column in store.columns}
+        for at, plan in enumerate(self.plans):
+            for column in plan.columns:
+                self.users[column][at] = True
 
     def _kin(self) -> list[Kin]:
         together: dict[object, list[int]] = {}
         for at, plan in enumerate(self.plans):
-            alike = (plan.query.outputs, plan.query.having, plan.query.emit_empty, plan.columns)
-            together.setdefault(alike, []).append(at)
+            together.setdefault(plan.selects, []).append(at)
         return [Kin(tuple(members), SelectList(self.plans[members[0]])) for members in together.values()]
 
     def horizon(self, punctuation: int) -> int:
-        return horizon(punctuation, {plan.query.sliding for plan in self.plans})
+        return self.windows.horizon(punctuation)
 
     def close(self, *, after: int, upto: int, latest: int, groups: Closed | None = None) -> Iterator[ResultChunk]:
         """Windows that end in `(after, upto]`; where groups have punctuations of their own, each group's that end up to its own."""
@@ -91,12 +95,11 @@ class StoreWindows:
 
     def _stretches(self, after: int, upto: int, latest: int) -> Iterator[tuple[int, int]]:
         """The time between two punctuations in pieces that no query has too many windows in, however long it is."""
-        windows = [plan.query.sliding for plan in self.plans]
         first = int(self.store.starts[0]) if len(self.store.starts) else latest
         begun = any(self.lives[plan.query.name].begun for plan in self.plans)
         low = after if begun else max(after, first)
-        high = max(last_end(upto=upto, latest=latest, window=window) for window in windows)
-        stride = WINDOWS_AT_ONCE * min(window.slide for window in windows)
+        high = self.windows.last_end(upto=upto, latest=latest)
+        stride = WINDOWS_AT_ONCE * int(self.windows.slide.min())
         while high - low > stride:
             yield after, low + stride
             after = low = low + stride
@@ -104,28 +107,23 @@ class StoreWindows:
 
     def _closing(self, after: int, upto: int, latest: int) -> Closing:
         """Every window that closes, in order of end."""
-        nothing = np.empty(0, dtype=np.int64)
-        owners, starts, ends = [nothing], [nothing], [nothing]
-        for at, plan in enumerate(self.plans):
-            window, life = plan.query.sliding, self.lives[plan.query.name]
-            if life.stopped:
-                continue
-            ids = windows_closing(self.store.starts, after=after, upto=upto, window=window, since=life.since, latest=latest)
-            if plan.query.emit_empty:
-                ids = with_empty(ids, after=after, upto=upto, latest=latest, window=window, begun=life.begun)
-                life.begun |= len(ids) > 0
-            low, high = bounds(ids, window)
-            owners.append(np.full(len(ids), at))
-            starts.append(low)
-            ends.append(high)
-        owner, start, end = np.concatenate(owners), np.concatenate(starts), np.concatenate(ends)
+        lives = [self.lives[plan.query.name] for plan in self.plans]
+        since = np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
+        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, latest=latest, since=since)
+        for at, (plan, life) in enumerate(zip(self.plans, lives, strict=True)):
+            if plan.query.emit_empty and not life.stopped:
+                others, mine = owner != at, ids[owner == at]
+                mine = with_empty(mine, after=after, upto=upto, latest=latest, window=plan.query.sliding, begun=life.begun)
+                life.begun |= len(mine) > 0
+                owner, ids = np.concatenate([owner[others], np.full(len(mine), at)]), np.concatenate([ids[others], mine])
+        start, end = self.windows.bounds(owner, ids)
         order = np.lexsort((owner, end))
         start, end, slices = start[order], end[order], self.store.starts
         return Closing(owner[order], Runs(np.searchsorted(slices, start), np.searchsorted(slices, end), start, end))
 
     def _pieces(self, owner: Array) -> Iterator[Array]:
         """Windows in order, as many at once as their strands allow."""
-        width = np.array([len(self.store.strands.of(predicate)) for predicate in self.predicate_of.tolist()], dtype=np.int64)
+        width = self.store.strands.counts(self.predicate_of)
         piece = np.cumsum(np.maximum(width[owner], 1)) // CELLS_AT_ONCE
         for number in distinct(piece):
             yield np.nonzero(piece == number)[0]
@@ -144,14 +142,11 @@ class StoreWindows:
 
     def _pairs(self, closing: Closing) -> Pairs:
         """Every window with every strand of its query's predicate that it closes for, windows in order, groups in order."""
-        owner = closing.owner
-        strands = [self.store.strands.of(predicate) for predicate in self.predicate_of[owner].tolist()]
-        counts = np.array([len(one) for one in strands], dtype=np.int64)
-        together = np.concatenate(strands) if strands else np.empty(0, dtype=np.int64)
-        pairs = Pairs(np.repeat(np.arange(len(owner)), counts), together)
+        predicates, strands = self.predicate_of[closing.owner], self.store.strands
+        pairs = Pairs(np.repeat(np.arange(len(predicates)), strands.counts(predicates)), strands.of(predicates))
         if self._groups is None:
             return pairs
-        return pairs.at(np.nonzero(self._groups.closes(self.store.strands.group[pairs.strand], closing.runs.end[pairs.run]))[0])
+        return pairs.at(np.nonzero(self._groups.closes(strands.group[pairs.strand], closing.runs.end[pairs.run]))[0])
 
     def _combined(self, column: PartialColumn, closing: Closing, pairs: Pairs) -> tuple[State, Array]:
         """A column's states for the pairs whose queries use it, and where each pair is among them."""

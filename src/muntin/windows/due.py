@@ -1,82 +1,114 @@
 """Which windows a punctuation closes: those that end between the last punctuation and this one and hold a slice with rows.
 
 In: slice starts in hand, two punctuations, a window. Out: window-ids, and horizons below which slices are no longer needed.
-Convention: only windows that meet a slice in hand are enumerated, so a jump of the clock over years costs nothing. A landmark window
-without a period holds every slice before its end, so there is one at every SLIDE; at the end of the input the last is the first that
-holds the latest row. Paper: window-id-2005, section 5.2 (output and purge on punctuation).
+Convention: only windows that meet a slice in hand are enumerated, so a jump of the clock over years costs nothing.
+Paper: window-id-2005, section 5.2 (output and purge on punctuation).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from muntin.aggregates.base import Array
-from muntin.semantics import LAST_ID, SlicedWindow, SlidingWindow, extent, wids_after
-from muntin.timeline import BEGINNING, END, Interval
+from muntin.semantics import SlicedWindow, TimeWindow, wids_after
+from muntin.timeline import BEGINNING, END
+
+#: Windows that are enumerated without a thought, however few slices there are.
+FEW_WINDOWS = 64
 
 
-def wids_of(starts: Array, window: SlicedWindow) -> tuple[Array, Array]:
-    """The first and the last window that holds each slice: `wids`, element by element."""
-    first = (starts - window.first_end) // window.slide + 1
-    if isinstance(window, SlidingWindow):
-        return first, (starts + (window.range - window.first_end)) // window.slide
-    if window.period is None:
-        return first, np.full(len(starts), LAST_ID)
-    landmark = starts - (starts - window.offset) % window.period
-    return first, (landmark + (window.period - window.offset)) // window.slide - 1
-
-
-def bounds(ids: Array, window: SlicedWindow) -> tuple[Array, Array]:
-    """Starts and ends of the windows with these ids: `extent`, element by element."""
-    ends = window.first_end + ids * window.slide
-    if isinstance(window, SlidingWindow):
-        return ends - window.range, ends
-    if window.period is None:
-        return np.full(len(ids), BEGINNING), ends
-    return ends - 1 - (ends - 1 - window.offset) % window.period, ends
-
-
-def is_endless(window: SlicedWindow) -> bool:
-    """Whether a row is in every window after it."""
-    return not isinstance(window, SlidingWindow) and window.period is None
-
-
-def windows_closing(starts: Array, *, after: int, upto: int, latest: int, window: SlicedWindow, since: int = BEGINNING) -> Array:
+def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow, since: int = BEGINNING) -> Array:
     """Ids of windows that start at or after `since`, end in `(after, upto]` and hold at least one of the slices, ascending."""
     first_open, first_left = first_wid(after, since, window), wids_after(upto, window)
     if upto < END:  # a slice at or past the punctuation lies only in windows that stay open
         starts = starts[: np.searchsorted(starts, upto)]
-    elif is_endless(window):
-        first_left = wids_after(latest, window) + 1
-    first, last = wids_of(starts, window)
-    low, high = np.maximum(first, first_open), np.minimum(last, first_left - 1)
+    low = np.maximum((starts - window.first_end) // window.slide + 1, first_open)
+    high = np.minimum((starts + (window.range - window.first_end)) // window.slide, first_left - 1)
     low[1:] = np.maximum(low[1:], np.maximum.accumulate(high)[:-1] + 1) if len(low) else low[1:]
     counts = np.maximum(high - low + 1, 0)
-    offsets = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    ids: Array = np.repeat(low, counts) + offsets
-    return ids
+    return enumerated(low, counts)[1]
 
 
-def first_wid(after: int, since: int, window: SlicedWindow) -> int:
-    """The first window that ends after the one instant and starts at or after the other; an endless one has started long before."""
-    return max(wids_after(after, window), first_wid_since(since, window)) if not is_endless(window) else wids_after(after, window)
+@dataclass(frozen=True)
+class WindowSet:
+    """The sliding windows of several queries side by side; `landmarks.LandmarkSet` is the same for landmark windows."""
+
+    windows: tuple[TimeWindow, ...]
+
+    @cached_property
+    def range(self) -> Array:
+        return np.array([window.range for window in self.windows], dtype=np.int64)
+
+    @cached_property
+    def slide(self) -> Array:
+        return np.array([window.slide for window in self.windows], dtype=np.int64)
+
+    @cached_property
+    def first_end(self) -> Array:
+        return np.array([window.first_end for window in self.windows], dtype=np.int64)
+
+    def wids_after(self, instants: Array | int) -> Array:
+        ids: Array = (instants - self.first_end) // self.slide + 1
+        return ids
+
+    def last_end(self, *, upto: int, latest: int) -> int:
+        """No window that has to be enumerated ends after this."""
+        return min(upto, latest + int(self.range.max()))
+
+    def closing(self, starts: Array, *, after: int, upto: int, latest: int, since: Array) -> tuple[Array, Array]:
+        """The windows of every query that close, as `windows_closing` gives them: the query's number, and the window's id.
+
+        Queries with no more windows in the time of the slices than there are slices are enumerated together.
+        """
+        if not len(starts):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        first = np.maximum(self.wids_after(np.maximum(after, since + self.range - 1)), self.wids_after(int(starts[0])))
+        last = np.minimum(self.wids_after(upto) - 1, self.wids_after(int(starts[-1]) + self.range) - 1)
+        count = np.maximum(last - first + 1, 0)
+        sparse = count > len(starts) + FEW_WINDOWS
+        owner, ids = enumerated(first, np.where(sparse, 0, count))
+        start, end = self.bounds(owner, ids)
+        holds = np.searchsorted(starts, start) < np.searchsorted(starts, end)
+        owners, found = [owner[holds]], [ids[holds]]
+        for at in np.nonzero(sparse)[0].tolist():
+            found.append(windows_closing(starts, after=after, upto=upto, window=self.windows[at], since=int(since[at])))
+            owners.append(np.full(len(found[-1]), at))
+        return np.concatenate(owners), np.concatenate(found)
+
+    def bounds(self, owner: Array, ids: Array) -> tuple[Array, Array]:
+        """Starts and ends of windows: `extent`, element by element."""
+        ends = self.first_end[owner] + ids * self.slide[owner]
+        return ends - self.range[owner], ends
+
+    def missed(self, starts: Array, *, punctuation: int, since: Array) -> tuple[Array, Array]:
+        """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
+
+        Queries × slices. Windows that start before `since` cannot be missed.
+        """
+        offset, slide = self.first_end[:, None], self.slide[:, None]
+        first = np.maximum((starts - offset) // slide + 1, self.wids_after(since + self.range - 1)[:, None])
+        last = (starts + self.range[:, None] - offset) // slide
+        closed = self.wids_after(punctuation)[:, None] - 1
+        some = (first <= closed) & (first <= last)
+        return some, some & (last <= closed)
+
+    def horizon(self, punctuation: int) -> int:
+        """Where the earliest window starts that a punctuation leaves open: no slice before it is needed."""
+        return int((self.first_end + self.wids_after(punctuation) * self.slide - self.range).min())
 
 
-def first_wid_since(since: int, window: SlicedWindow) -> int:
-    """The first window that starts at or after an instant."""
-    if isinstance(window, SlidingWindow):
-        return wids_after(since + window.range - 1, window)
-    assert window.period is not None
-    return wids_after(window.landmark(since - 1) + window.period, window)
+def enumerated(first: Array, count: Array) -> tuple[Array, Array]:
+    """`count` ids from `first` for each member, one member after another: the member, and the id."""
+    owner = np.repeat(np.arange(len(first)), count)
+    return owner, np.arange(len(owner)) + np.repeat(first - (np.cumsum(count) - count), count)
 
 
-def last_end(*, upto: int, latest: int, window: SlicedWindow) -> int:
-    """No window that closes and has to be enumerated ends after this."""
-    if is_endless(window):
-        return min(upto, latest + window.slide) if upto >= END else upto
-    return min(upto, latest + window.reach)
+def first_wid(after: int, since: int, window: TimeWindow) -> int:
+    """The first window that ends after the one instant and starts at or after the other."""
+    return max(wids_after(after, window), wids_after(since + window.range - 1, window))
 
 
 def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: SlicedWindow, begun: bool) -> Array:
@@ -90,37 +122,3 @@ def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: Sliced
     first = wids_after(after, window) if begun else int(ids[0])
     last = max(wids_after(min(upto, latest), window) - 1, int(ids[-1]) if len(ids) else first - 1)
     return np.arange(first, last + 1, dtype=np.int64)
-
-
-def open_window(punctuation: int, window: SlicedWindow) -> Interval:
-    """The earliest window that a punctuation leaves open."""
-    return extent(wids_after(punctuation, window), window)
-
-
-def horizon(punctuation: int, windows: Iterable[SlicedWindow]) -> int:
-    """No open window starts before it, so no slice before it is needed."""
-    return min(open_window(punctuation, window).start for window in windows)
-
-
-def is_late(starts: Array, *, punctuation: Array | int, window: SlicedWindow) -> Array:
-    """Whether the first window of each slice was closed when its rows came."""
-    first, last = wids_of(starts, window)
-    late: Array = (first <= last_closed(punctuation, window)) & (first <= last)
-    return late
-
-
-def last_closed(punctuation: Array | int, window: SlicedWindow) -> Array | int:
-    """The last window that a punctuation closes."""
-    return (punctuation - window.first_end) // window.slide
-
-
-def missed(starts: Array, *, punctuation: Array | int, window: SlicedWindow, since: int = BEGINNING) -> tuple[Array, Array]:
-    """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
-
-    Windows that start before `since` cannot be missed.
-    """
-    first, last = wids_of(starts, window)
-    first = first if is_endless(window) else np.maximum(first, first_wid_since(since, window))
-    closed = last_closed(punctuation, window)
-    some = (first <= closed) & (first <= last)
-    return some, some & (last <= closed)

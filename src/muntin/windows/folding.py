@@ -60,8 +60,7 @@ class Fold:
 
     def shards(self, partials: Partials) -> Shards:
         """Partials by slice and group of the family; cells by number."""
-        instants, place = np.unique(partials.at, return_inverse=True)
-        start = self.slices.slice_starts(instants)[place]
+        start = self.slices.slices_of(partials.at)
         group = self.groups.numbers([partials.keys[at] for at in self._keys], len(partials))
         cell = self._cells.numbers(integers(partials.keys[0], null=0)) if self._cells else np.zeros(len(partials), dtype=np.int64)
         return merged(partials, self.grouping, start, group, cell)
@@ -107,16 +106,16 @@ class Fold:
                 self._put(out, user, shards, column, np.nonzero(truths[user][shards.cell] == Truth.TRUE)[0])
 
     def _fold_failures(self, out: State, users: Array, column: PartialColumn, shards: Shards, truths: Array) -> None:
-        """Rows that satisfy a predicate and fail in another expression, and rows on which the predicate itself fails."""
+        """Rows on which the predicate itself fails, and rows that satisfy it and fail in another expression. Mostly there are none."""
         source_of_rows = self.grouping.source(ROWS, None)
         assert source_of_rows is not None
         for user in users:
-            truth = truths[user][shards.cell]
-            failures = np.where(truth == Truth.FAILED, shards.states[source_of_rows][0], 0)
+            told = [(Truth.FAILED, source_of_rows)] if (truths[user] == Truth.FAILED).any() else []
             source = self.grouping.source(column, self.wheres[user])
-            if source is not None:
-                failures = failures + np.where(truth == Truth.TRUE, shards.states[source][0], 0)
-            np.add.at(out[0][user], shards.place, failures)
+            if source is not None and shards.states[source][0].any():
+                told.append((Truth.TRUE, source))
+            for truth, source in told:
+                np.add.at(out[0][user], shards.place, np.where(truths[user][shards.cell] == truth, shards.states[source][0], 0))
 
     def _put(self, out: State, user: int, shards: Shards, column: PartialColumn, chosen: Array) -> None:
         """Combine the chosen shards place by place."""

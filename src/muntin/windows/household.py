@@ -22,8 +22,8 @@ from muntin.plan.slices import Slicing
 from muntin.semantics import SlicedWindow
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
-from muntin.windows.due import is_late, missed
 from muntin.windows.groups import GroupIndex
+from muntin.windows.landmarks import is_late, missed, window_set
 from muntin.windows.life import QueryLife
 from muntin.windows.store import Folded, SliceStore
 from muntin.windows.substreams import Closed, Substreams
@@ -162,24 +162,36 @@ class Household:
                 store.strands.renumber_groups(numbers)
 
     def count_late(self, folded: Folded, punctuation: Array | int) -> None:
-        """Rows that came below the last punctuation, per query that would have counted them."""
-        late = np.nonzero(folded.start < punctuation)[0]
-        if not len(late):
-            return
-        below = folded.rows(late)
-        punctuation = punctuation if isinstance(punctuation, int) else punctuation[late]
-        present = set(below.predicate.tolist())
-        for plan in self.plans:
-            number = self.predicates[plan.query.where]
-            if number in present:
-                self._count_late_of(plan, below, below.predicate == number, punctuation)
+        """Rows that came below the punctuation they came under, per query that would have counted them."""
+        if not isinstance(punctuation, int):
+            self._count_late_by_group(folded, punctuation)
+        elif len(folded.starts) and folded.starts[0] < punctuation:
+            self._count_late(folded, punctuation)
 
-    def _count_late_of(self, plan: QueryPlan, below: Folded, mine: Array, punctuation: Array | int) -> None:
-        life = self.lives[plan.query.name]
-        rows = np.where(mine, below.states[ROWS][0], 0)
-        some, every = missed(below.start, punctuation=punctuation, window=plan.query.sliding, since=life.since)
-        life.late += int(rows[some].sum())
-        life.dropped += int(rows[every if self.consistent is None else some].sum())
+    def _count_late(self, folded: Folded, punctuation: int) -> None:
+        below = folded.rows(np.nonzero(folded.start < punctuation)[0])
+        starts = folded.starts[: np.searchsorted(folded.starts, punctuation)]
+        plans = list(self.plans)
+        since = np.array([self.lives[plan.query.name].since for plan in plans], dtype=np.int64)
+        windows = window_set([plan.query.sliding for plan in plans])
+        some, every = windows.missed(starts, punctuation=punctuation, since=since)
+        for at in np.nonzero(some.any(axis=1))[0].tolist():
+            life = self.lives[plans[at].query.name]
+            mine = below.predicate == self.predicates[plans[at].query.where]
+            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
+            life.late += int(rows[some[at][slices]].sum())
+            life.dropped += int(rows[(every if self.consistent is None else some)[at][slices]].sum())
+
+    def _count_late_by_group(self, folded: Folded, punctuation: Array) -> None:
+        """The same where groups have punctuations of their own."""
+        late = np.nonzero(folded.start < punctuation)[0]
+        below = folded.rows(late)
+        for plan in self.plans if len(late) else ():
+            life, mine = self.lives[plan.query.name], below.predicate == self.predicates[plan.query.where]
+            some, every = missed(below.start, punctuation=punctuation[late], window=plan.query.sliding, since=life.since)
+            rows = np.where(mine, below.states[ROWS][0], 0)
+            life.late += int(rows[some].sum())
+            life.dropped += int(rows[every if self.consistent is None else some].sum())
 
     def width(self) -> int:
         """Strands that there are, or could be once every group has met every predicate."""

@@ -53,12 +53,12 @@ def cells_of(grouping: Grouping, arrived: Partials) -> Iterator[tuple[Axes, int]
     yield frozenset(axis.expression for axis in grouping.axes), len(code)
     positions: dict[Expression, Array] = {}
     for axis in grouping.axes:
-        code, positions[axis.expression] = np.divmod(code, axis.size)
+        code, positions[axis.expression] = np.divmod(code, axis.scale.size)
     known = {axis.expression: axis for axis in grouping.axes}
     touched = {frozenset(axis.expression for axis in Division((query,), by_cell=True).axes(known)) for query in grouping.queries}
-    touched |= {frozenset({expression}) for expression in known}
+    touched |= {frozenset({expression}) for expression in known} | {frozenset(known) - {expression} for expression in known}
     for some in touched - {frozenset(), frozenset(known)}:
         together: Array = np.zeros(len(code), dtype=np.int64)
         for expression in some:
-            together = together * known[expression].size + positions[expression]
+            together = together * known[expression].scale.size + positions[expression]
         yield some, len(distinct(together))

@@ -6,6 +6,8 @@ Convention: a pair that no row was in has no strand; numbers are given in order 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from muntin.aggregates.base import Array
@@ -16,13 +18,26 @@ _BITS = 32
 _MASK = (1 << _BITS) - 1
 
 
+@dataclass(frozen=True)
+class ByPredicate:
+    """Strands in order of predicate, then of group; and the predicate of each."""
+
+    strands: Array
+    predicates: Array
+
+    def spans(self, predicates: Array) -> tuple[Array, Array]:
+        """Where the strands of each predicate begin, and how many they are."""
+        first = np.searchsorted(self.predicates, predicates)
+        return first, np.searchsorted(self.predicates, predicates, side="right") - first
+
+
 class StrandIndex:
     """Numbers of strands, and the strands of each predicate in the order of its groups."""
 
     def __init__(self, groups: GroupIndex) -> None:
         self.groups = groups
         self._pairs = Numbering()
-        self._of: dict[int, Array] = {}
+        self._by_predicate: ByPredicate | None = None
         self._ordered: Array | None = None
 
     def __len__(self) -> int:
@@ -32,7 +47,7 @@ class StrandIndex:
         before = len(self)
         numbers = self._pairs.numbers((group << _BITS) | predicate)
         if len(self) != before:
-            self._of.clear()
+            self._by_predicate = None
         return numbers
 
     @property
@@ -47,30 +62,35 @@ class StrandIndex:
         predicates: Array = self._pairs.codes & _MASK
         return predicates
 
-    def of(self, predicate: int) -> Array:
-        """The strands of a predicate, sorted by the values of their groups."""
-        order = self.groups.order()
-        if order is not self._ordered:
-            self._of.clear()
-            self._ordered = order
-        if not self._of:
-            self._sort(order)
-        return self._of.get(predicate, np.empty(0, dtype=np.int64))
+    def counts(self, predicates: Array) -> Array:
+        """How many strands each predicate has."""
+        return self._sorted().spans(predicates)[1]
 
-    def _sort(self, order: Array) -> None:
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        predicates = self.predicate
-        strands = np.lexsort((rank[self.group], predicates))
-        found, firsts = np.unique(predicates[strands], return_index=True)
-        self._of = dict(zip(found.tolist(), np.split(strands, firsts[1:]), strict=True)) if len(found) else {}
+    def of(self, predicates: Array) -> Array:
+        """The strands of each predicate in turn, sorted by the values of their groups."""
+        held = self._sorted()
+        first, count = held.spans(predicates)
+        before = np.cumsum(count) - count
+        strands: Array = held.strands[np.repeat(first - before, count) + np.arange(count.sum())]
+        return strands
+
+    def _sorted(self) -> ByPredicate:
+        order = self.groups.order()
+        if self._by_predicate is None or order is not self._ordered:
+            rank = np.empty(len(order), dtype=np.int64)
+            rank[order] = np.arange(len(order))
+            predicates = self.predicate
+            strands = np.lexsort((rank[self.group], predicates))
+            self._by_predicate = ByPredicate(strands, predicates[strands])
+            self._ordered = order
+        return self._by_predicate
 
     def keep(self, strands: Array) -> None:
         """Only these strands stay, renumbered in their order."""
         self._pairs = Numbering(self._pairs.codes[strands])
-        self._of.clear()
+        self._by_predicate = None
 
     def renumber_groups(self, numbers: Array) -> None:
         """Group g is now called `numbers[g]`."""
         self._pairs = Numbering((numbers[self.group] << _BITS) | self.predicate)
-        self._of.clear()
+        self._by_predicate = None

@@ -69,9 +69,9 @@ class Stream:
 def stream(figure: Figure, *, seconds: int, rate: int = 50) -> Stream:
     chance = np.random.default_rng(5)
     ticks = np.sort(chance.integers(0, seconds * SECOND, seconds * rate))
-    if figure.blocks:  # each block is sent when it is over, shuffled, at once
-        block = ticks // BLOCK
-        arrives = (block + 1) * BLOCK + chance.permutation(len(ticks)) % SECOND
+    if figure.blocks:  # each block is sent while the next one is collected, shuffled, at the pace it came
+        arrives = ticks + BLOCK
+        ticks = ticks[np.lexsort((chance.random(len(ticks)), ticks // BLOCK))]
     else:  # most tuples are in order, some are held up, a few of them for long
         held = chance.random(len(ticks)) < 0.1
         arrives = ticks + np.where(held, np.minimum(chance.exponential(0.6 * SECOND, len(ticks)), 3.2 * SECOND), 0).astype(np.int64)

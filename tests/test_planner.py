@@ -1,0 +1,74 @@
+"""The planner where queries come and go: groupings stay while newcomers fit into them, and are decided on again where not."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from muntin.aggregates import AGGREGATES
+from muntin.plan.divide import Load, adapted, divisions
+from muntin.plan.planner import Planner, division_names
+from muntin.plan.shared import SharedPlan
+from muntin.query.check import check_pipeline
+from muntin.query.model import Query
+
+STREAM = "CREATE STREAM s (ts TIMESTAMP, a INT, b INT, c INT, g INT) WITH (source = 'files', format = 'csv', path = '-', time = 'ts');"
+BY_A = [f"SELECT sum(c) AS v FROM s [RANGE {number + 2} minutes SLIDE 1 minute] WHERE a > {number}" for number in range(12)]
+BY_B = [f"SELECT sum(c) AS v FROM s [RANGE {number + 2} minutes SLIDE 1 minute] WHERE b > {number}" for number in range(12)]
+#: Seen: on either axis few cells, on both many.
+SEEN = Load(rows=1_000_000, slices=60, cells={})
+
+
+def checked(*selects: str) -> list[Query]:
+    text = STREAM + "".join(f"CREATE QUERY q{crc32(select.encode())} AS {select};" for select in selects)
+    return list(check_pipeline(text, AGGREGATES).queries)
+
+
+def planner(versions: list[list[Query]]) -> Planner:
+    return Planner(lambda version: versions[version], AGGREGATES)
+
+
+def cells(plan: SharedPlan) -> list[frozenset[str]]:
+    return [frozenset(str(axis.expression) for axis in grouping.axes) for grouping in plan.groupings]
+
+
+def test_a_query_on_known_axes_joins_the_grouping_that_has_them() -> None:
+    before, after = checked(*BY_A[:11], *BY_B[:11]), checked(*BY_A, *BY_B)
+    choice = planner([before, after])
+    first, second = choice.choose(0, SEEN), choice.choose(1, SEEN)
+    assert cells(first) == cells(second)
+    assert {query for part in second.division for query in part.queries} == set(after)
+
+
+def test_a_query_that_leaves_takes_an_empty_grouping_with_it() -> None:
+    by_group = [f"{select} GROUP BY g" for select in BY_A[:2]]
+    every = checked(*BY_A, *by_group)
+    parts = divisions(every, planner([]).sharing, SEEN)
+    left = adapted(parts, [query for query in every if not query.group_by])
+    assert left is not None
+    assert sum(len(part.queries) for part in left) == len(BY_A)
+    assert len(left) < len(parts)
+
+
+def test_a_query_with_an_axis_or_a_group_of_its_own_is_decided_on() -> None:
+    standing = checked(*BY_A)
+    parts = divisions(standing, planner([]).sharing, SEEN)
+    assert adapted(parts, [*standing, *checked(BY_B[0])]) is None
+    assert adapted(parts, [*standing, *checked(BY_A[0] + " GROUP BY g")]) is None
+    assert adapted(parts, [*standing, *checked(BY_A[0].replace("a > 0", "a > 77"))]) is not None
+
+
+def test_many_more_queries_are_decided_on_anew() -> None:
+    few, many = checked(*BY_A[:4]), checked(*BY_A, *BY_B)
+    choice = planner([few, many, few])
+    for version, queries in enumerate((few, many, few)):
+        assert choice.choose(version, SEEN).division == tuple(divisions(queries, choice.sharing, SEEN))
+
+
+def test_a_plan_is_had_again_by_its_names() -> None:
+    before, after = checked(*BY_A[:10]), checked(*BY_A[1:])
+    choice = planner([before, after])
+    choice.choose(0, SEEN)
+    plan = choice.choose(1, SEEN)
+    replayed = planner([before, after]).named(1, division_names(plan))
+    assert replayed.division == plan.division
+    assert replayed.groupings == plan.groupings

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
+from muntin.aggregates.sums import CountNth
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
@@ -23,8 +24,8 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
-from muntin.semantics import Alignment, TimeWindow
-from muntin.timeline import datetime_of, instant_of
+from muntin.semantics import Alignment, Attribute, TimeWindow
+from muntin.timeline import datetime_of
 from muntin.windows.shards import Partials, grouping_layout
 from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
 from rowfunctions import RowFunctions, Values
@@ -185,7 +186,7 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     shards: dict[Any, list[Row]] = {}
     for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
-        key = (tick.floor(instant_of(row["ts"])), *cell, *(value(part, row) for part in grouping.keys))
+        key = (tick.floor(tick_of(row, grouping.family.over)), *cell, *(value(part, row) for part in grouping.keys))
         key += (bucket_of(key[1 + len(cell) :]),) * grouping.family.spread
         shards.setdefault(key, []).append(row)
     keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(grouping_layout(grouping).key_types))
@@ -196,6 +197,11 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
 def bucket_of(key: tuple[Any, ...]) -> int:
     """A bucket for a group. In Spark it is another one: any will do, if equal groups are in the same."""
     return hash(tuple("NaN" if part != part else part for part in key)) % BUCKETS
+
+
+def tick_of(row: Row, over: Attribute) -> int:
+    """Where a row stands on an attribute. Row numbers and times of arrival are ticks already."""
+    return over.measure.tick(row[over.name])
 
 
 def cell_of(row: Row, axes: Sequence[Axis]) -> int:
@@ -225,6 +231,8 @@ def lifted(column: PartialColumn, shards: list[list[Row]]) -> list[pa.Array]:
 def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
+    if isinstance(column.partial, CountNth):
+        return (RowFunctions(sum(row["row_num"] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)

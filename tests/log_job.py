@@ -23,13 +23,14 @@ from typing import Any
 
 from cases import python_partials
 from muntin.aggregates import AGGREGATES
+from muntin.disorder import Seen
 from muntin.errors import CheckpointError
 from muntin.plan.planner import Planner
 from muntin.query.check import check_pipeline
 from muntin.spark import claims, slicelog
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.decoding import BatchFacts
 from muntin.spark.entries import Entry
+from muntin.spark.facts import BatchFacts
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.place import Place
@@ -83,7 +84,8 @@ def take(job: StreamJob, number: int) -> None:
     entry = job.log.read(EntryId(number))
     if entry is None:
         plan = job.planner.named(pin.registry, pin.division)
-        facts = BatchFacts(rows=len(rows), last=max(instant_of(row["ts"]) for row in rows), dead=0)
+        ticks = [instant_of(row["ts"]) for row in rows]
+        facts = BatchFacts(rows=len(rows), seen={"ts": {(): Seen(len(rows), min(ticks), max(ticks))}})
         entry = Entry(EntryId(number), pin, [python_partials(rows, grouping) for grouping in plan.groupings], facts)
         job.log.append(entry)
     job._finish(entry)

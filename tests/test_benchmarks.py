@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import churn, groups, long_windows, many_queries, paper, restart, workloads
+from benchmarks import churn, groups, latency, long_windows, many_queries, paper, restart, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
@@ -199,3 +200,11 @@ def test_driver_and_executors_give_the_same_windows_and_are_timed(spark: SparkSe
     assert [(one["groups"], one["place"]) for one in found] == [(10, "driver"), (10, "executors"), (100, "driver"), (100, "executors")]
     assert all(one["checked"] == 3 * one["groups"] and len(one["seconds"]) == 2 and one["peak"] > 0 for one in found)
     assert "with 10 groups the planner's choice is the faster one" in page
+
+
+def test_punctuations_from_the_source_are_exact_and_come_before_any_slack_that_is() -> None:
+    """Figure 10, blocks of 490 s: a slack below that is always wrong, one above it is exact and waits longer than the source's promise."""
+    (outside, *slacks) = latency.measured(replace(latency.FIGURES[1], slacks=(60, 420, 491, 600)), seconds=2500)
+    assert outside[2] == 0
+    assert [wrong > 0 for _, _, wrong in slacks] == [True, True, False, False]
+    assert all(waited > outside[1] for _, waited, wrong in slacks if not wrong)

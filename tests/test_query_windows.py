@@ -124,10 +124,10 @@ def test_a_query_says_when_it_emits(clauses: str) -> None:
 @pytest.mark.parametrize(
     ("rest", "law"),
     [
-        ("[RANGE 9 rows SLIDE 1 row]", "the engine runs sliding windows over the stream's time"),
-        ("[RANGE 1 h SLIDE 1 h WATTR seen]", "the engine runs sliding windows over the stream's time"),
+        ("[RANGE 9 rows SLIDE 1 row PATTR symbol]", "counts by PATTR are not supported"),
+        ("[RANGE 1 h RATTR ts SLIDE 2 rows SATTR row_num PATTR symbol]", "counts by PATTR are not supported"),
         ("[RANGE 1 h SLIDE 1 h] EMIT EVERY '1 s'", "early results"),
-        ("[RANGE 1 h SLIDE 1 h] LATE CONSISTENT", "late rows are treated generously"),
+        ("[RANGE 1 h SLIDE 1 h] LATE REEMIT FOR '1 h'", "results are not corrected yet"),
     ],
 )
 def test_what_the_engine_does_not_run_yet_is_refused_when_it_is_registered(rest: str, law: str) -> None:

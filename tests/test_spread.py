@@ -15,7 +15,7 @@ from muntin.expression.tree import AggregateCall, Column, GroupKey
 from muntin.plan.family import Family
 from muntin.plan.placing import MANY_GROUPS, Placement, Placing
 from muntin.query.model import GroupColumn, Output, Query
-from muntin.semantics import TimeWindow
+from muntin.semantics import Attribute, TimeWindow
 from muntin.spark.delivery import merged
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
@@ -25,7 +25,8 @@ from storage import place_at
 
 SYMBOL = Column("symbol", schema.STRING)
 NOON = datetime(2004, 12, 1, 12, tzinfo=UTC)
-ALL, BY_SYMBOL = Family((), ()), Family((), (SYMBOL,))
+TS = Attribute("ts")
+ALL, BY_SYMBOL = Family((), (), TS), Family((), (SYMBOL,), TS)
 QUERY = Query(
     "big",
     "trades",
@@ -40,7 +41,7 @@ QUERY = Query(
 
 @pytest.mark.parametrize(("groups", "spread"), [(MANY_GROUPS - 1, False), (MANY_GROUPS, True), (MANY_GROUPS + 1, True)])
 def test_many_groups_are_assembled_on_the_executors(groups: int, spread: bool) -> None:
-    placing = Placing(Placement.AUTOMATIC, 4)
+    placing = Placing("ts", Placement.AUTOMATIC, 4)
     placing.learn({BY_SYMBOL: groups})
     assert placing(BY_SYMBOL) is spread
     assert f"{groups:,} groups" in placing.reason(BY_SYMBOL)
@@ -49,27 +50,27 @@ def test_many_groups_are_assembled_on_the_executors(groups: int, spread: bool) -
 
 @pytest.mark.parametrize("placement", Placement)
 def test_a_query_without_group_by_is_assembled_in_the_driver(placement: Placement) -> None:
-    placing = Placing(placement, 4)
+    placing = Placing("ts", placement, 4)
     assert not placing(ALL)
     assert placing.reason(ALL) == "assembled in the driver: one group"
 
 
 def test_a_decision_stands_while_the_job_runs() -> None:
-    placing = Placing(Placement.AUTOMATIC, 4)
+    placing = Placing("ts", Placement.AUTOMATIC, 4)
     assert not placing(BY_SYMBOL)
     placing.learn({BY_SYMBOL: 10 * MANY_GROUPS})
     assert not placing(BY_SYMBOL)
 
 
 def test_what_hinders_executors_is_said() -> None:
-    placing = Placing(Placement.AUTOMATIC, 4, "there is no checkpoint", {BY_SYMBOL: 10 * MANY_GROUPS})
+    placing = Placing("ts", Placement.AUTOMATIC, 4, "there is no checkpoint", {BY_SYMBOL: 10 * MANY_GROUPS})
     assert not placing(BY_SYMBOL)
     assert placing.reason(BY_SYMBOL) == "assembled in the driver: there is no checkpoint"
 
 
 def test_a_placement_nobody_knows_is_refused() -> None:
     with pytest.raises(Refusal, match=r"(?s)driver or on the executors.*'moon'.*way out: choose one of driver, executors, automatic"):
-        Placing(Placement.named("moon"))
+        Placement.named("moon")
 
 
 # -- files ----------------------------------------------------------------------------------------------------------------------

@@ -64,6 +64,7 @@ def run(
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
     dead_letters: Annotated[str | None, typer.Option(help="Path or URI for rows that cannot be used [default: OUT/_dead_letters].")] = None,
+    late_rows: Annotated[str | None, typer.Option(help="Path or URI for rows that come below a punctuation.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master [default: that of spark-submit, else local[*]].")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
     assembly: Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")] = "automatic",
@@ -77,6 +78,10 @@ def run(
 
     with complaints():
         text = readable(pipeline)
+        if late_rows and once and not checkpoint:
+            raise Refusal(
+                "nothing is late in a bounded run", values=f"--late-rows {late_rows}", way_out="leave it out, or give --checkpoint"
+            )
         if once and every:
             raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
         results, state = (Place.of(one) if one else None for one in (out, checkpoint))
@@ -88,7 +93,7 @@ def run(
             if once and state is None:
                 stopped = run_bounded(engine, sinks, letters)
             else:
-                stopped = run_streaming(engine, sinks, letters, state, once=once, every=every, final=final)
+                stopped = run_streaming(engine, sinks, letters, late_rows, state, once=once, every=every, final=final)
         finally:
             engine.spark.stop()
     for name, reason in stopped.items():
@@ -169,14 +174,24 @@ def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Place | None) -
 
 
 def run_streaming(
-    engine: Engine, sinks: list[Sink], dead_letters: Place | None, checkpoint: Place | None, *, once: bool, every: str, final: bool
+    engine: Engine,
+    sinks: list[Sink],
+    dead_letters: Place | None,
+    late_rows: str | None,
+    checkpoint: Place | None,
+    *,
+    once: bool,
+    every: str,
+    final: bool,
 ) -> dict[str, str]:
     from muntin.spark.progress import ProgressDisplay
     from muntin.spark.running import Pace, Trigger
 
     trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
     with ProgressDisplay(engine.spark, errors) as display:
-        job = engine.start(*sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, on_progress=display.update)
+        job = engine.start(
+            *sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, late_rows=late_rows, on_progress=display.update
+        )
         with stopping_on_signals() as asked:
             while not asked and not job.wait(0.5, final=final):
                 pass

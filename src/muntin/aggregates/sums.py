@@ -47,6 +47,10 @@ class _Exact(Additive, Differential):
         return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
+#: The column of row numbers in the rows of a batch, for those who count by them.
+ROW_NUMBERS = "_muntin_row"
+
+
 @dataclass(frozen=True)
 class Count(_Exact):
     """Rows, or rows where the argument is not NULL."""
@@ -58,6 +62,18 @@ class Count(_Exact):
 
     def identity(self) -> tuple[Any, ...]:
         return (0,)
+
+
+@dataclass(frozen=True)
+class CountNth(Count):
+    """Rows whose number is the last of each `every`: where slide-by-tuple windows end that slide by several rows."""
+
+    name: str = "count_nth"
+    every: int = 1
+
+    def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
+        last = functions.pmod(functions.col(ROW_NUMBERS), functions.lit(self.every)) == self.every - 1
+        return (functions.count(functions.when(last, functions.lit(1))),)
 
 
 @dataclass(frozen=True)

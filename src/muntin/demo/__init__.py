@@ -19,6 +19,7 @@ from rich.table import Table
 from muntin.demo.workloads import WindowedSum, pipeline, workload_c_regular
 from muntin.plan.cost import slices_per_window
 from muntin.plan.slices import Slicing
+from muntin.semantics import TimeWindow
 from muntin.spark.engine import Engine
 from muntin.spark.generator import write_files
 from muntin.spark.progress import ProgressDisplay
@@ -71,7 +72,7 @@ def run_demo(directory: Path, console: Console, *, queries: int = 256, rows: int
 
 def summarised(engine: Engine, results: Results, seconds: float) -> Summary:
     (job,) = results.jobs.values()
-    windows = {query.name: query.sliding for query in engine.queries}
+    windows = {query.name: query.window for query in engine.queries if isinstance(query.window, TimeWindow)}
     final = sum(counts.windows * slices_per_window(windows[name], Slicing.PAIRED) for name, counts in results.counts.items())
     return Summary(
         rows=job.totals.rows,

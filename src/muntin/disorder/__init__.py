@@ -10,6 +10,7 @@ Paper: window-id-2005, sections 5.1 and 7.2.
 from __future__ import annotations
 
 from muntin.disorder.arrival import ArrivalClock, RowCount
+from muntin.disorder.attributes import Attributes, Reached
 from muntin.disorder.carried import Carried
 from muntin.disorder.clock import BelievedClock
 from muntin.disorder.heartbeat import Heartbeat
@@ -19,7 +20,7 @@ from muntin.disorder.record import record, restored
 from muntin.disorder.slack import Ordered, Slack, TupleSlack
 
 __all__ = [
-    "ArrivalClock", "BelievedClock", "Carried", "Counts", "Heartbeat", "Key", "Maker", "Observation", "Ordered", "Punctuations",
-    "Punctuator", "RowCount", "Seen", "Slack", "TupleSlack",
+    "ArrivalClock", "Attributes", "BelievedClock", "Carried", "Counts", "Heartbeat", "Key", "Maker", "Observation", "Ordered",
+    "Punctuations", "Punctuator", "Reached", "RowCount", "Seen", "Slack", "TupleSlack",
     "record", "restored",
 ]  # fmt: skip

@@ -77,7 +77,7 @@ class Punctuator:
             promised = promised.strongest(maker.promised)
         if not promised.of or not all(maker.one_axis for maker in makers):
             return promised
-        least = min((promised.of.get(key, BEGINNING) for key in live), default=BEGINNING)
+        least = min((promised.of.get(key, BEGINNING) for key in live if key), default=BEGINNING)
         return promised.strongest(Punctuations(least))
 
     def closed(self) -> Punctuator:

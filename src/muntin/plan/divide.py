@@ -97,9 +97,17 @@ def divisions(
         return [Division((query,), spread=spread(family_of(query))) for query in queries]
     together: dict[object, list[Query]] = {}
     for query in queries:
-        together.setdefault((family_of(query), query.window if sharing is Sharing.FRAGMENTS else None), []).append(query)
-    parts = [part for some in together.values() for part in family_divisions(some, sharing, load, spread=spread(family_of(some[0])))]
-    return rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts
+        apart = sharing is Sharing.FRAGMENTS and not family_of(query).by_tuple
+        together.setdefault((family_of(query), query.window if apart else None), []).append(query)
+    parts: list[Division] = []
+    by_tuple: list[Division] = []
+    for members in together.values():
+        family = family_of(members[0])
+        if family.by_tuple:
+            by_tuple.append(Division(tuple(members)))
+        else:
+            parts += family_divisions(members, sharing, load, spread=spread(family))
+    return [*(rolled_up(parts, load) if sharing is Sharing.AUTOMATIC else parts), *by_tuple]
 
 
 def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load, *, spread: bool) -> tuple[Division, ...]:

@@ -16,7 +16,7 @@ from muntin.plan.placing import Placing
 from muntin.plan.shared import Grouping, PartialColumn, QueryPlan, SharedPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import StreamDefinition
-from muntin.semantics import Context, TimeWindow, Window, context_of, state_of
+from muntin.semantics import TIME, Context, SlidingWindow, Window, context_of, state_of
 from muntin.timeline import Duration
 
 #: Names listed before the rest is counted.
@@ -29,7 +29,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD,
     kind = f"{plan.slicing.value} slices; sharing {plan.sharing.value}, for {load.rows:,} rows a batch ({known})"
     lines = [
         f"stream {stream.name}: {queries} in {groupings}, the source read once",
-        f"  time {stream.time}, slack {stream.slack}; {kind}",
+        f"  time {stream.time}, {', '.join(stream.disorder.described(stream.slack))}; {kind}",
     ]
     for number, grouping in enumerate(plan.groupings):
         lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing, load)]
@@ -40,7 +40,7 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD,
 def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_windows([plan.query.window for plan in plans])]
-    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.sliding for plan in plans])]
+    lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
     lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
     coarser: dict[Family, list[str]] = {}
     for plan in plans:
@@ -96,18 +96,25 @@ def explain_windows(windows: Sequence[Window]) -> list[str]:
     ]
 
 
-def explain_slices(grouping: Grouping, windows: list[TimeWindow]) -> list[str]:
-    """How time is cut, and what that costs against every query for itself."""
-    slices = grouping.slice_manager()
+def explain_slices(grouping: Grouping, windows: Sequence[Window]) -> list[str]:
+    """How the attribute is cut and, over time, what that costs against every query for itself."""
+    slices, measure = grouping.slice_manager(), grouping.family.over.measure
+    if grouping.by_tuple:
+        return [f"one partial per distinct {grouping.family.over}, shared by all these windows"]
+    if measure != TIME:
+        return [f"slices over {grouping.family.over}: every edge on a tick of {measure.text(slices.tick.period)}"]
+    sliding = [one for one in windows if isinstance(one, SlidingWindow)]
+    if not sliding:
+        return [f"slices: {slices_per_second(slices) * 60:.4g} a minute, merged once they are closed"]
     rate = slices_per_second(slices)
-    paned = slices_per_second(SliceManager(windows, Slicing.PANED))
-    alone, shared = unshared_cost(windows, rate=1), shared_cost(windows, rate=1, slices=rate)
+    paned = slices_per_second(SliceManager(sliding, Slicing.PANED))
+    alone, shared = unshared_cost(sliding, rate=1), shared_cost(sliding, rate=1, slices=rate)
     lines = [f"slices: {rate * 60:.4g} a minute (panes: {paned * 60:.4g}), every edge on a tick of {Duration(slices.tick.period)}"]
-    if len(windows) == 1:
+    if len(sliding) == 1:
         return [*lines, f"cost: each row once, {shared.final * 60:.4g} combines a minute"]
-    pays = least_rate_to_share(windows, slices=rate)
+    pays = least_rate_to_share(sliding, slices=rate)
     lines.append(
-        f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute; unshared: each row {len(windows)} times,"
+        f"cost shared: each row once, {shared.final * 60:.4g} slices into windows a minute; unshared: each row {len(sliding)} times,"
         f" {alone.final * 60:.4g} a minute; sharing pays from {pays:.3g} rows/s"
     )
     return lines

@@ -1,7 +1,8 @@
 """Placing: which families are assembled in the driver, and which on the executors.
 
 In: what the user asked for, and how many groups a family is known to have. Out: for each family, whether it is spread over instances, and
-why. Convention: a decision stands as long as the job runs; the next start decides again, and what is held moves.
+why. Convention: a decision stands as long as the job runs; the next start decides again, and what is held moves. Only windows made of
+slices of the stream's own time are spread: instances are told one punctuation, and hold no rows.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ class Placement(Enum):
 
 @dataclass
 class Placing:
-    """The decisions of one job. `hindrance` says why executors cannot assemble, if they cannot."""
+    """The decisions of one job. `time` is the stream's; `hindrance` says why executors cannot assemble, if they cannot."""
 
+    time: str
     placement: Placement = Placement.DRIVER
     instances: int = 1
     hindrance: str = ""
@@ -58,16 +60,24 @@ class Placing:
 
     def agrees(self, other: Placing) -> bool:
         """Whether the other one would have decided the same so far."""
-        same = (self.placement, self.instances, self.hindrance) == (other.placement, other.instances, other.hindrance)
+        same = all(getattr(self, name) == getattr(other, name) for name in ("time", "placement", "instances", "hindrance"))
         return same and all(other(family) == decision for family, decision in self._decided.items())
 
     def __call__(self, family: Family) -> bool:
         return self._decided.setdefault(family.in_one, self._decide(family.in_one))
 
     def _decide(self, family: Family) -> bool:
-        if not family.keys or self.hindrance or self.placement is Placement.DRIVER:
+        if self._kept_in_one(family) or self.hindrance or self.placement is Placement.DRIVER:
             return False
         return self.placement is Placement.EXECUTORS or self.groups.get(family, 0) >= MANY_GROUPS
+
+    def _kept_in_one(self, family: Family) -> str:
+        """Why a family cannot be spread, whatever is asked for; nothing if it can."""
+        if not family.keys:
+            return "one group"
+        if family.by_tuple:
+            return "executors take no slide-by-tuple windows"
+        return "" if family.over.name == self.time else f"executors take windows over {self.time}, these are over {family.over}"
 
     def reason(self, family: Family) -> str:
         """Where a family is assembled, and why, for people."""
@@ -76,8 +86,6 @@ class Placing:
         if self(family):
             why = "asked for" if asked else f"{known}, from {MANY_GROUPS:,} on it pays"
             return f"assembled on the executors, by {self.instances} instance{'s' * (self.instances != 1)}: {why}"
-        if not family.keys:
-            return "assembled in the driver: one group"
-        if self.hindrance or asked:
-            return f"assembled in the driver: {self.hindrance or 'asked for'}"
+        if kept := self._kept_in_one(family) or self.hindrance or ("asked for" if asked else ""):
+            return f"assembled in the driver: {kept}"
         return f"assembled in the driver: {known}, executors from {MANY_GROUPS:,} on"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from muntin.aggregates.base import Aggregate, Partial
-from muntin.aggregates.sums import Count
+from muntin.aggregates.sums import Count, CountNth
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.signature import Function
 from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
@@ -24,6 +24,7 @@ from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
+from muntin.semantics import Attribute, SlideOrder, TupleSlide
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,12 @@ class Grouping:
         return self.family.keys
 
     def slice_manager(self) -> SliceManager:
-        return SliceManager({query.sliding for query in self.queries}, self.slicing)
+        return SliceManager({query.window for query in self.queries}, self.slicing)
+
+    @property
+    def by_tuple(self) -> bool:
+        """Whether it serves slide-by-tuple windows: a shard is then a tick."""
+        return self.family.by_tuple
 
     @cached_property
     def _positions(self) -> Mapping[PartialColumn, int]:
@@ -123,6 +129,11 @@ class SharedPlan:
         """The plan of the queries that are spread over instances, or of those that are assembled once; all groupings stay."""
         return replace(self, queries=tuple(plan for plan in self.queries if plan.spread is spread))
 
+    @property
+    def attributes(self) -> list[Attribute]:
+        """What windows are over."""
+        return list(dict.fromkeys(grouping.family.over for grouping in self.groupings))
+
     @cached_property
     def shape(self) -> object:
         """What plans have in common whose groupings count the same things, whatever their constants and windows."""
@@ -159,8 +170,16 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
                 source = computed(column, query.where, by_cell=part.by_cell)
                 if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
+            if isinstance(query.window, TupleSlide):
+                columns.setdefault(marks_of(query.window))
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
+
+
+def marks_of(window: TupleSlide) -> PartialColumn:
+    """The column that counts the tuples of a tick that SLIDE goes by, whatever WHERE says of them."""
+    every_nth = window.order is SlideOrder.ARRIVAL and window.slide > 1
+    return PartialColumn(CountNth(every=window.slide)) if every_nth else ROWS
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate], *, spread: bool = False) -> QueryPlan:

@@ -20,7 +20,7 @@ import numpy as np
 
 from muntin.aggregates.base import Array
 from muntin.plan.numbering import distinct
-from muntin.semantics import TimeWindow
+from muntin.semantics import LandmarkWindow, TupleSlide, Window
 from muntin.timeline import Interval, Progression
 
 
@@ -31,8 +31,12 @@ class Slicing(Enum):
     PAIRED = "paired"  # at most two slices a period: where windows end and where they start
 
 
-def edges_of(window: TimeWindow, slicing: Slicing) -> frozenset[Progression]:
-    """The edges that a window asks for."""
+def edges_of(window: Window, slicing: Slicing) -> frozenset[Progression]:
+    """The edges that a window asks for. Landmarks are ends of windows too; a slide-by-tuple window may end at any tick."""
+    if isinstance(window, TupleSlide):
+        return frozenset({Progression(period=1, phase=0)})
+    if isinstance(window, LandmarkWindow):
+        return frozenset({window.ends})
     if slicing is Slicing.PANED:
         return frozenset({Progression(period=math.gcd(window.range, window.slide), phase=window.ends.phase)})
     return frozenset({window.starts, window.ends})
@@ -41,23 +45,24 @@ def edges_of(window: TimeWindow, slicing: Slicing) -> frozenset[Progression]:
 class SliceManager:
     """The edges of a changing set of windows.
 
-    >>> manager = SliceManager([TimeWindow(range=18, slide=15), TimeWindow(range=12, slide=9)])
+    >>> from muntin.semantics import SlidingWindow
+    >>> manager = SliceManager([SlidingWindow(range=18, slide=15), SlidingWindow(range=12, slide=9)])
     >>> list(manager.edges(Interval(1, 46)))
     [6, 9, 12, 15, 18, 24, 27, 30, 33, 36, 42, 45]
     """
 
-    def __init__(self, windows: Iterable[TimeWindow] = (), slicing: Slicing = Slicing.PAIRED) -> None:
+    def __init__(self, windows: Iterable[Window] = (), slicing: Slicing = Slicing.PAIRED) -> None:
         self.slicing = slicing
         self._uses: Counter[Progression] = Counter()
         self._needed: tuple[Progression, ...] | None = None
         for window in windows:
             self.add(window)
 
-    def add(self, window: TimeWindow) -> None:
+    def add(self, window: Window) -> None:
         self._needed = None
         self._uses.update(edges_of(window, self.slicing))
 
-    def remove(self, window: TimeWindow) -> None:
+    def remove(self, window: Window) -> None:
         """Take a window's edges away, except those that another window also asks for."""
         self._needed = None
         self._uses.subtract(edges_of(window, self.slicing))

@@ -1,16 +1,19 @@
 """`CREATE STREAM` and `CREATE TABLE` to checked definitions.
 
 In: statements of `text`. Out: `StreamDefinition`, `TableDefinition`.
-Convention: `time`, `slack` and `max_ahead` are Muntin's; every other option belongs to the source and passes through, its name in
-lower case, its value as written. Which sources there are, and what they need, is not known here.
+Convention: `time`, `max_ahead` and what says how rows are out of order (`disorder`) are Muntin's; every other option belongs to the
+source and passes through, its name in lower case, its value as written. Which sources there are, and what they need, is not known here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 from sqlglot import exp
 
 from muntin.errors import Refusal, TypeMismatch
 from muntin.query import datatypes
+from muntin.query.disorder import OPTIONS, disorder_of
 from muntin.query.model import StreamDefinition, TableDefinition
 from muntin.query.names import suggestion
 from muntin.query.text import CreateStream, CreateTable
@@ -21,10 +24,18 @@ from muntin.timeline import DAY, Duration
 def check_stream(statement: CreateStream) -> StreamDefinition:
     schema, options = _schema(statement), _options(statement)
     time = _time(statement, schema, options.pop("time", None))
-    slack = _duration(statement, options.pop("slack", None), default=0)
+    of_disorder = {key: options.pop(key) for key in OPTIONS if key in options}
+    slack, disorder = disorder_of(
+        schema, time, {key: option.expression.name for key, option in of_disorder.items()}, _placed(statement, of_disorder)
+    )
     max_ahead = _duration(statement, options.pop("max_ahead", None), default=DAY)
     passed = {key: option.expression.name for key, option in options.items()}
-    return StreamDefinition(statement.name, schema, time, slack, max_ahead, passed)
+    return StreamDefinition(statement.name, schema, time, slack, max_ahead, passed, disorder)
+
+
+def _placed(statement: CreateStream, options: Mapping[str, exp.Expr]) -> Callable[[str, Refusal], Refusal]:
+    """A refusal of an option with its place in the text."""
+    return lambda key, refusal: statement.refusal(options[key], refusal.law, values=refusal.values, way_out=refusal.way_out)
 
 
 def check_table(statement: CreateTable) -> TableDefinition:

@@ -8,7 +8,6 @@ attributes of every stream. Lengths are durations over times, `n rows` over row_
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 
 from sqlglot import exp
@@ -17,7 +16,7 @@ from muntin.errors import QueryError, Refusal
 from muntin.query import syntax
 from muntin.query.names import Scope, suggestion
 from muntin.schema import Field, Kind
-from muntin.semantics import ROWS, TIME, Measure, Unit, measure_of
+from muntin.semantics import ROWS, TIME, Attribute, Measure, Unit, measure_of
 from muntin.timeline import Duration
 
 EXAMPLE = "[RANGE 10 minutes SLIDE 1 minute]"
@@ -27,14 +26,6 @@ ARRIVAL = {ROW_NUMBER: ROWS, ARRIVAL_TIME: TIME}
 _SIGNED = re.compile(r"(?P<minus>-?)\s*(?:interval\b)?(?P<length>.*)", re.IGNORECASE | re.DOTALL)
 _ROWS = re.compile(r"([+-]?\d{1,18}) ?rows?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A windowing attribute under its declared name."""
-
-    name: str
-    measure: Measure
 
 
 def name_of(scope: Scope, parameter: exp.Expr) -> str:

@@ -14,8 +14,9 @@ from functools import cached_property
 from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
+from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import Schema
-from muntin.semantics import SlidingWindow, Window
+from muntin.semantics import ROWS, SlicedWindow, SlideOrder, TupleSlide, Window
 from muntin.timeline import DAY, Duration
 
 
@@ -23,18 +24,20 @@ from muntin.timeline import DAY, Duration
 class StreamDefinition:
     """`CREATE STREAM`: the columns, the windowing attribute, the disorder to expect, and where the rows come from.
 
-    `options` holds what belongs to the source (`source`, `path`, `format`, …) as it was written.
+    `slack` is None where nothing bounds disorder by time. `options` holds what belongs to the source (`source`, `path`, `format`, …) as
+    it was written.
     """
 
     name: str
     schema: Schema
     time: str
-    slack: Duration = Duration(0)
+    slack: Duration | None = Duration(0)
     max_ahead: Duration = Duration(DAY)
     options: Mapping[str, str] = field(default_factory=dict)
+    disorder: Disorder = NO_DISORDER
 
     def __str__(self) -> str:
-        return f"{self.name} ({self.schema}) time={self.time} slack={self.slack}"
+        return f"{self.name} ({self.schema}) time={self.time} {', '.join(self.disorder.described(self.slack))}"
 
 
 @dataclass(frozen=True)
@@ -127,12 +130,19 @@ class Query:
     late: LatePolicy = GENEROUS
 
     @property
-    def sliding(self) -> SlidingWindow:
-        """The window, where RANGE and SLIDE are over one attribute."""
-        if not isinstance(self.window, SlidingWindow):
-            law, way_out = "slices are of sliding windows", "evaluate the query by the path of its own window type"
+    def sliding(self) -> SlicedWindow:
+        """The window, where RANGE and SLIDE are over one attribute: it is a run of slices."""
+        if isinstance(self.window, TupleSlide):
+            law, way_out = "slices are of windows whose edges no row decides", "evaluate the query by the path of its own window type"
             raise Refusal(law, values=str(self.window), way_out=way_out)
         return self.window
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether rows have to be numbered for it."""
+        if isinstance(self.window, TupleSlide):
+            return self.window.order is SlideOrder.ARRIVAL and self.window.slide > 1
+        return self.window.measure == ROWS
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

@@ -5,20 +5,23 @@ In: a checked query and the stream it reads. Out: nothing, or a refusal. `refere
 
 from __future__ import annotations
 
-from muntin.query.model import GENEROUS, Query, StreamDefinition
+from muntin.query.model import Lateness, Query, StreamDefinition
 from muntin.query.text import CreateQuery
-from muntin.semantics import TIME, SlidingWindow
+from muntin.semantics import TupleSlide
 
 
 def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
     window = query.window
-    way_out = f"use a time window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
-    if not isinstance(window, SlidingWindow) or window.measure != TIME or window.wattr != stream.time:
-        law = f"the engine runs sliding windows over the stream's time ({stream.time}); others are not supported yet"
+    way_out = f"use a window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
+    if window.pattr and query.counts_rows:
+        law = "rows are counted for the whole stream; counts by PATTR are not supported by the engine yet"
+        raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
+    if isinstance(window, TupleSlide) and query.joins:
+        law = "slide-by-tuple windows over joined rows are not supported by the engine yet"
         raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
     if query.emit_every is not None:
         law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
         raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)
-    if query.late != GENEROUS:
-        law, way_out = "late rows are treated generously; other policies are not supported yet", "leave LATE out"
+    if query.late.lateness is Lateness.REEMIT:
+        law, way_out = "results are not corrected yet: LATE REEMIT is not supported by the engine", "leave LATE out"
         raise statement.refusal(statement.tree, law, values=str(query.late), way_out=way_out)

@@ -65,7 +65,8 @@ class Oracle:
     def is_dropped(self, one: Placed) -> bool:
         """A row that is late for its first window counts in none, if the policy is consistent."""
         first = wids(one.tick, self.window)
-        return self.query.late.lateness is Lateness.CONSISTENT and bool(first) and not self.is_open(one, first.start)
+        late = bool(first) and extent(first.start, self.window).end <= one.punctuation
+        return late and self.query.late.lateness is Lateness.CONSISTENT
 
     def is_open(self, one: Placed, window_id: int) -> bool:
         """Whether a window still took rows when this one came."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from muntin.errors import Refusal
+from muntin.semantics.attribute import Attribute
 from muntin.semantics.measure import ROWS, TIME, Measure
 from muntin.semantics.sliding import WindowIds, partition_text
 from muntin.timeline import Interval
@@ -49,6 +50,10 @@ class TupleSlide:
     def wattr(self) -> str:
         """The attribute that punctuations are about."""
         return self.rattr
+
+    @property
+    def attribute(self) -> Attribute:
+        return Attribute(self.rattr, self.measure)
 
     @property
     def reach(self) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muntin.errors import Refusal
+from muntin.semantics.attribute import Attribute
 from muntin.semantics.measure import TIME, Measure
 from muntin.semantics.sliding import WindowIds, partition_text
 from muntin.timeline import BEGINNING, Interval, Progression
@@ -47,6 +48,15 @@ class LandmarkWindow:
     @property
     def ends(self) -> Progression:
         return Progression(period=self.slide, phase=self.offset)
+
+    @property
+    def first_end(self) -> int:
+        """The end of window 0."""
+        return self.offset + self.slide
+
+    @property
+    def attribute(self) -> Attribute:
+        return Attribute(self.wattr, self.measure, self.pattr)
 
     @property
     def reach(self) -> int:

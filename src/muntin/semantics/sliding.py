@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from muntin.errors import Refusal
+from muntin.semantics.attribute import Attribute
 from muntin.semantics.measure import TIME, Measure
 from muntin.timeline import Interval, Progression
 
@@ -78,6 +79,10 @@ class SlidingWindow:
     def first_end(self) -> int:
         """The end of window 0."""
         return self.offset + (self.slide if self.alignment is Alignment.ENDS else self.range)
+
+    @property
+    def attribute(self) -> Attribute:
+        return Attribute(self.wattr, self.measure, self.pattr)
 
     @property
     def reach(self) -> int:

@@ -1,8 +1,9 @@
 """Assembling: the windows of one stream, wherever they are assembled.
 
 In: entries of the slice log, each with its plan and its punctuation. Out: results, and what a snapshot or a mark in the log needs.
-Convention: queries that are not spread are in one `Assembly` in the driver, the others are with the crew; whoever uses this does not know
-which. Queries move when a plan has them elsewhere: what is held for them goes along, between two entries.
+Convention: queries that are not spread are in the driver's `Assemblies`, the others are with the crew; whoever uses this does not know
+which. Queries move when a plan has them elsewhere: what is held for them goes along, between two entries. How far attributes have come
+is not kept here: it comes with every step.
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
+from muntin.semantics import Attribute
+from muntin.spark.advance import reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
 from muntin.spark.entries import Entry, Snapshot
 from muntin.spark.instances import Basis, Told
@@ -21,9 +25,11 @@ from muntin.spark.moving import brought_in, moved, taken_out
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.sinks.base import EntryId
 from muntin.timeline import BEGINNING
-from muntin.windows.assembly import Aggregations, Assembly
+from muntin.windows.assemblies import Assemblies
+from muntin.windows.assembly import Aggregations
 from muntin.windows.life import QueryLife, Stop
-from muntin.windows.snapshots import Holding, restore, snapshot
+from muntin.windows.snapshots import Holding
+from muntin.windows.substreams import Substreams
 from muntin.windows.turns import Report, Turn
 
 NO_REPORT = Report({}, {}, 0, 0, 0, {})
@@ -31,40 +37,41 @@ NO_REPORT = Report({}, {}, 0, 0, 0, {})
 
 @dataclass(frozen=True)
 class Step:
-    """An entry about to be taken, under its plan."""
+    """An entry about to be taken, under its plan; how far attributes were `before` it, and are `after` it."""
 
     entry: Entry
     plan: SharedPlan
-    punctuation: int
+    before: Attributes
+    after: Attributes
 
     def told(self, stops: Mapping[str, Stop]) -> Told:
-        turn = Turn(self.plan.part(spread=True), self.punctuation, self.entry.facts.last, stops)
+        time = self.after.time
+        turn = Turn(self.plan.part(spread=True), time.punctuation, time.latest, substreams_of(self.after), stops)
         return Told(self.entry.id, turn, self.entry.parts)
 
 
 class Assembling:
-    """`once` is the driver's assembly; `lives` are those of all queries."""
+    """`once` are the driver's assemblies; `lives` are those of all queries."""
 
     def __init__(self, nothing: SharedPlan, crew: Crew | None = None) -> None:
         """Begin with a plan that has no queries."""
         self.plan, self.crew = nothing, crew
-        self.once = Assembly(nothing)
+        self.once = Assemblies(nothing)
         self._spread: dict[str, QueryLife] = {}
         self._report = NO_REPORT
         self._last = EntryId(-1)
 
     @classmethod
-    def restored(cls, found: Snapshot, crew: Crew | None) -> Assembling:
-        """The state of a snapshot."""
+    def restored(cls, found: Snapshot, crew: Crew | None, attributes: Attributes) -> Assembling:
+        """The state of a snapshot, when attributes were so far."""
         made, counters = cls(replace(found.plan, groupings=(), queries=()), crew), found.counters
         lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
         made.plan, made._last = found.plan, found.id
         made._spread = {name: lives.pop(name) for name in _spread_in(found.plan)}
-        made.once = Assembly(found.plan.part(spread=False), latest=int(counters["latest"]), lives=lives)
-        made.once.aggregations = Aggregations(**counters["aggregations"])
-        restore(made.once, found.holdings, int(counters["punctuation"]))
+        made.once = Assemblies(found.plan.part(spread=False), lives, Aggregations(**counters["aggregations"]))
+        made.once.restore(found.holdings, reaches(attributes), _by_time(attributes))
         if made._spread:
-            made._begin(found.plan, found.parts)
+            made._begin(found.plan, attributes, found.parts)
             made._crew.lineage = counters["lineage"]
             made._crew.forget(found.id)
         return made
@@ -74,31 +81,34 @@ class Assembling:
         assert self.crew is not None, "spread queries have a crew"
         return self.crew
 
-    def _begin(self, plan: SharedPlan, parts: Parts = NO_PARTS) -> None:
+    def _begin(self, plan: SharedPlan, attributes: Attributes, parts: Parts = NO_PARTS) -> None:
         """The crew goes on from here, with what is in the parts."""
-        lives = {name: replace(life) for name, life in self._spread.items()}
-        self._crew.rest_on(Basis(self._last, plan.part(spread=True), self.latest, self.punctuation, lives, parts))
+        lives, time = {name: replace(life) for name, life in self._spread.items()}, attributes.time
+        held = Basis(self._last, plan.part(spread=True), time.latest, time.punctuation, lives, parts, substreams_of(attributes))
+        self._crew.rest_on(held)
 
     # -- queries come, go and move ----------------------------------------------------------------------------------------------
 
-    def use(self, plan: SharedPlan) -> None:
-        """Go on with another plan."""
+    def use(self, plan: SharedPlan, attributes: Attributes) -> None:
+        """Go on with another plan; attributes are so far."""
         if plan is self.plan:
             return
-        self._move(moved(self.plan, plan))
+        self._move(moved(self.plan, plan), attributes)
         if _spread_in(plan) and not self._spread:
-            self._begin(self.plan)
+            self._begin(self.plan, attributes)
             self._crew.lineage = str(self._last.next_batch())
-        self.once.use(plan.part(spread=False))
-        wanted = {one.query for one in plan.queries}
+        self.once.use(plan.part(spread=False), reaches(attributes))
+        wanted, latest = {one.query for one in plan.queries}, attributes.time.latest
         same = {one.query.name for one in self.plan.queries if one.query in wanted}
-        since = BEGINNING if self.latest == BEGINNING else self.latest + 1
+        since = BEGINNING if latest == BEGINNING else latest + 1
         self._spread = {
             name: self._spread[name] if name in same and name in self._spread else QueryLife(since) for name in _spread_in(plan)
         }
+        if not self._spread:
+            self._report = NO_REPORT
         self.plan = plan
 
-    def _move(self, plan: SharedPlan) -> None:
+    def _move(self, plan: SharedPlan, attributes: Attributes) -> None:
         """Let some of the queries go on elsewhere. The crew begins anew with what it holds and what it is given."""
         before, after = _spread_in(self.plan), _spread_in(plan)
         if before == after:
@@ -106,22 +116,22 @@ class Assembling:
         crew = self._crew
         parts = crew.held() if before else Parts(crew.instances)
         coming = taken_out(crew.snapshots, parts, self.plan, before - after)
-        going = [one for one in snapshot(self.once) if one.predicates[0] in after]
+        going = [one for one in self.once.snapshot() if one.predicates[0] in after]
         lives = self.lives
         parts += brought_in(crew, going, self.once.plan, plan)
         self.once.lives.update((name, lives[name]) for name in before - after)
-        self.once.use(plan.part(spread=False))
-        restore(self.once, coming, self.punctuation)
+        self.once.use(plan.part(spread=False), reaches(attributes))
+        self.once.take_in(coming, reaches(attributes), _by_time(attributes))
         self._spread = {name: lives[name] for name in after}
         self.plan = plan
-        self._begin(plan, parts)
+        self._begin(plan, attributes, parts)
         crew.lineage = str(self._last.next_batch())
 
     # -- entries ----------------------------------------------------------------------------------------------------------------
 
     def take(self, step: Step, asked: Asked) -> Taken | None:
         """What the crew does with an entry, if queries are spread. `results` is the other part of it."""
-        self.use(step.plan)
+        self.use(step.plan, step.before)
         self._last = step.entry.id
         if not self._spread:
             return None
@@ -131,7 +141,7 @@ class Assembling:
 
     def replay(self, step: Step, counters: Mapping[str, Any]) -> None:
         """Go over an entry that is done: the crew is told of it. `counters` are those after the last one that is done."""
-        self.use(step.plan)
+        self.use(step.plan, step.before)
         self._last = step.entry.id
         for _ in self.results(step):
             pass
@@ -142,7 +152,7 @@ class Assembling:
 
     def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
         """What the driver assembles of an entry; exhaust it."""
-        chunks = self.once.step(step.entry.partials, step.punctuation, step.entry.facts.last)
+        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after))
         return ((chunk.query, chunk.table) for chunk in chunks if chunk.table.num_rows)
 
     def _record(self, report: Report) -> None:
@@ -157,10 +167,10 @@ class Assembling:
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
-    def rest(self, parts: Parts) -> None:
+    def rest(self, parts: Parts, attributes: Attributes) -> None:
         """A snapshot was written: the crew begins with it from now on, or has nothing to do any more."""
         if self._spread:
-            self._begin(self.plan, parts)
+            self._begin(self.plan, attributes, parts)
             self._crew.forget(self._last)
         elif self.crew and self.crew.basis is not None:
             self.crew.retire()
@@ -171,12 +181,10 @@ class Assembling:
         return bool(self._spread) and self._crew.wants_snapshot()
 
     def holdings(self) -> list[Holding]:
-        return snapshot(self.once)
+        return self.once.snapshot()
 
     def counters(self) -> dict[str, Any]:
         return {
-            "punctuation": self.punctuation,
-            "latest": self.latest,
             "queries": {name: asdict(life) for name, life in self.lives.items()},
             "aggregations": asdict(self.aggregations),
             "groups": self.once.groups_of() | dict(self._report.groups_of),
@@ -193,12 +201,9 @@ class Assembling:
         return {name: life.stopped for name, life in self.lives.items() if life.stopped}
 
     @property
-    def punctuation(self) -> int:
-        return self.once.punctuation
-
-    @property
-    def latest(self) -> int:
-        return self.once.latest
+    def holds(self) -> bool:
+        """Whether there may be a window to close. What instances hold is not known before the first entry of a process."""
+        return self.slices > 0 or (bool(self._spread) and self._report is NO_REPORT)
 
     @property
     def aggregations(self) -> Aggregations:
@@ -215,3 +220,7 @@ class Assembling:
 
 def _spread_in(plan: SharedPlan) -> set[str]:
     return {one.query.name for one in plan.queries if one.spread}
+
+
+def _by_time(attributes: Attributes) -> dict[Attribute, Substreams]:
+    return {Attribute(attributes.stream.time): substreams_of(attributes)}

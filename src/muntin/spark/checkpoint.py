@@ -22,12 +22,13 @@ from muntin.spark.locks import Occupied
 from muntin.spark.ownership import LOCK, Ownership, own
 from muntin.spark.place import Place
 
-FORMAT = 5
+FORMAT = 6
 
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:
     """The same for streams that mean the same, whatever their spelling. Queries come and go; the stream stays what it is."""
-    meaning = [repr((stream.name, stream.schema, stream.time, stream.slack, stream.max_ahead, sorted(stream.options.items()))), strategy]
+    disorder = (stream.slack, stream.disorder)
+    meaning = [repr((stream.name, stream.schema, stream.time, disorder, stream.max_ahead, sorted(stream.options.items()))), strategy]
     return hashlib.sha256("\n".join(meaning).encode()).hexdigest()
 
 

@@ -7,23 +7,30 @@ Convention: with several passes the batch is kept in memory in between, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from pyspark.sql import functions as F
 
+from muntin.disorder import Key, Seen
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
-from muntin.spark.decoding import BatchFacts
-from muntin.spark.partials import Pass, passes
+from muntin.semantics import Attribute
+from muntin.spark.facts import BatchFacts
+from muntin.spark.numbering import numbered
+from muntin.spark.partials import Pass
 from muntin.spark.parting import Parted, Parting, Tally
 from muntin.spark.parts import NO_PARTS, Parts
+from muntin.spark.passes import passes
 from muntin.spark.rows import Rows, micros_of
+from muntin.spark.sighting import has_substreams, sighted
 from muntin.spark.slicekey import KeyKind
-from muntin.timeline import BEGINNING, END, Interval
+from muntin.timeline import END, Interval
 from muntin.windows.shards import Partials
 
 Joining = Callable[[Rows, Sequence[Join]], Rows]
+#: Where rows are expected on each attribute.
+Spans = Mapping[Attribute, Interval]
 
 
 @dataclass(frozen=True)
@@ -47,24 +54,33 @@ class Collecting:
     def passes(self) -> list[Pass]:
         return passes(self.stream, self.plan)
 
-    def __call__(self, rows: Rows, span: Interval | None, joining: Joining, parting: Parting | None = None) -> Collected:
-        """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here."""
-        if not self.passes:
-            return Collected([], facts_alone(rows))
-        if len(self.passes) > 1:
-            rows.frame.persist()
+    def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, before: int, parting: Parting | None = None) -> Collected:
+        """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here.
+
+        `before` is how many rows came before these: their numbers go on from there.
+        """
+        numbers = any(query.counts_rows for grouping in self.plan.groupings for query in grouping.queries)
+        several, read = len(self.passes) + has_substreams(self.stream) + numbers > 1, rows.frame
+        if several:
+            read.persist()
         try:
+            if numbers:
+                rows, span = numbered(rows, before)
+                spans = {**spans, **{one: span for one in self.plan.attributes if one.counts_rows}}
             parted = [
-                self._parted(number, one, joining(rows, one.groupings[0].family.joins), span, parting)
+                self._parted(number, one, joining(rows, one.groupings[0].family.joins), spans.get(one.over), parting)
                 for number, one in enumerate(self.passes)
             ]
+            facts = all_facts([one.facts for one in parted]) if parted else facts_alone(rows)
+            if has_substreams(self.stream):
+                facts = replace(facts, seen={**facts.seen, self.stream.time: sighted(rows)})
         finally:
-            if len(self.passes) > 1:
-                rows.frame.unpersist()
+            if several:
+                read.unpersist()
         once = {position: partials for one in parted for position, partials in one.once.items()}
         tallies = {position: tally for one in parted for position, tally in one.tallies.items()}
         parts = sum((one.parts for one in parted), Parts(parting.instances)) if parting else NO_PARTS
-        return Collected([once[position] for position in range(len(self.plan.groupings))], parted[-1].facts, parts, tallies)
+        return Collected([once[position] for position in range(len(self.plan.groupings))], facts, parts, tallies)
 
     def _parted(self, number: int, one: Pass, rows: Rows, span: Interval | None, parting: Parting | None) -> Parted:
         positions = [next(at for at, other in enumerate(self.plan.groupings) if other is grouping) for grouping in one.groupings]
@@ -74,28 +90,36 @@ class Collecting:
         partials, facts = one.collected(rows, span)
         return Parted(NO_PARTS, dict(zip(positions, partials, strict=True)), facts)
 
-    def span_of(self, rows: Rows) -> Interval | None:
-        """The span of bounded rows, found by a pass of its own, and only where a ring needs it."""
-        if not any(key.kind is KeyKind.RING for one in self.passes for key in one.slice_keys):
-            return None
-        micros = micros_of(rows.stream)
-        timed = F.when(rows.good(micros), micros)
-        ends = rows.frame.agg(F.min(timed), F.max(timed)).toArrow()
-        low, high = (column.to_pylist()[0] for column in ends.columns)
-        return None if low is None else Interval(low, high + 1)
+    def spans_of(self, rows: Rows) -> Spans:
+        """The spans of bounded rows, each found by a pass of its own, and only where a ring needs it."""
+        wanted = {one.over for one in self.passes if not one.over.counts_rows and any(key.kind is KeyKind.RING for key in one.slice_keys)}
+        return {over: span for over in wanted if (span := span_of(rows, over)) is not None}
+
+
+def all_facts(told: Sequence[BatchFacts]) -> BatchFacts:
+    """Of all passes: each tells of the whole batch, and of the attribute it is over."""
+    seen = {name: of for one in told for name, of in one.seen.items()}
+    return replace(told[-1], seen=seen, missing={name: count for one in told for name, count in one.missing.items()})
+
+
+def span_of(rows: Rows, over: Attribute) -> Interval | None:
+    placed = F.when(rows.placed(over), rows.tick(over))
+    ends = rows.frame.agg(F.min(placed), F.max(placed)).toArrow()
+    low, high = (column.to_pylist()[0] for column in ends.columns)
+    return None if low is None else Interval(low, high + 1)
 
 
 def facts_alone(rows: Rows) -> BatchFacts:
     """What a batch says about itself where no query asks for more."""
-    micros = micros_of(rows.stream)
-    timed = F.when(rows.good(micros), micros)
-    counts = rows.frame.agg(F.count(F.lit(1)), F.max(timed), F.count(timed)).toArrow()
-    read, last, good = (column.to_pylist()[0] for column in counts.columns)
-    return BatchFacts(read, BEGINNING if last is None else last, read - good)
+    time = F.when(rows.tuples, micros_of(rows.stream))
+    counts = [F.count(F.lit(1)), F.count(F.when(~F.coalesce(rows.good, F.lit(False)), F.lit(1))), F.count(time), F.min(time), F.max(time)]
+    read, dead, tuples, least, last = (column.to_pylist()[0] for column in rows.frame.agg(*counts).toArrow().columns)
+    seen: dict[str, dict[Key, Seen]] = {rows.stream.time: {(): Seen(tuples, least, last)}} if tuples else {}
+    return BatchFacts(read, dead, read - dead - tuples, seen)
 
 
-def expected_span(facts: BatchFacts, punctuation: int) -> Interval | None:
+def expected_span(last: int, punctuation: int) -> Interval | None:
     """Where the next batch's rows are likely: from the punctuation to as far past the last row as the last row is past that."""
-    if facts.last < punctuation or punctuation >= END:
+    if last < punctuation or punctuation >= END:
         return None
-    return Interval(punctuation, facts.last + max(facts.last - punctuation, 60_000_000))
+    return Interval(punctuation, last + max(last - punctuation, 60_000_000))

@@ -11,38 +11,32 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from muntin.columnar import Array, integers
+from muntin.disorder import Key, Seen
 from muntin.expression.tree import Expression
 from muntin.plan.shared import Grouping
-from muntin.timeline import BEGINNING
+from muntin.spark.facts import BatchFacts
+from muntin.timeline import BEGINNING, END
 from muntin.windows.shards import Partials
 
 SET, CELL, AT, BUCKET = "_muntin_set", "_muntin_cell", "_muntin_at", "_muntin_bucket"
-ROWS, LAST = "_muntin_rows", "_muntin_last"
-#: The instant of rows that find no match in a table; dead letters have none.
-UNMATCHED = -(2**63)
-
-
-@dataclass(frozen=True)
-class BatchFacts:
-    """Rows read, the greatest time among the good ones, and how many were dead letters."""
-
-    rows: int
-    last: int
-    dead: int
-
-    def __add__(self, other: BatchFacts) -> BatchFacts:
-        return BatchFacts(self.rows + other.rows, max(self.last, other.last), self.dead + other.dead)
-
-
-NO_FACTS = BatchFacts(rows=0, last=BEGINNING, dead=0)
+ROWS, LEAST, LAST = "_muntin_rows", "_muntin_least", "_muntin_last"
+LEAST_TIME, LAST_TIME = "_muntin_least_time", "_muntin_last_time"
+#: The instants of good rows that have no slice: no match in a table, no value on the attribute, no tuple. Dead letters have none.
+UNMATCHED, MISSING, MARKER = -(2**63), -(2**63) + 1, -(2**63) + 2
 
 
 @dataclass(frozen=True)
 class Decoding:
-    """The groupings of a pass, and the group columns that some of them have."""
+    """The groupings of a pass, the group columns that some of them have, and the stream's time."""
 
     groupings: tuple[Grouping, ...]
     expressions: tuple[Expression, ...]
+    time: str
+
+    @property
+    def over(self) -> str:
+        """The attribute that all windows of the pass are over."""
+        return self.groupings[0].family.over.name
 
     def key_names(self, grouping: Grouping) -> list[str]:
         return [key_name(self.expressions.index(key)) for key in grouping.keys]
@@ -51,17 +45,21 @@ class Decoding:
         """The rows of each grouping."""
         return [table] if len(self.groupings) == 1 else split(table, integers(table[SET], null=0), len(self.groupings))
 
-    @staticmethod
-    def facts(table: pa.Table) -> BatchFacts:
+    def facts(self, table: pa.Table) -> BatchFacts:
         """What the rows of the first grouping say: each row of the batch is in one of them."""
-        counts = integers(table[ROWS], null=0)
-        dead = int(counts[table[AT].is_null().to_numpy()].sum())
-        return BatchFacts(int(counts.sum()), int(integers(table[LAST], null=BEGINNING).max(initial=BEGINNING)), dead)
+        counts, at = integers(table[ROWS], null=0), integers(table[AT], null=0)
+        gone = table[AT].is_null().to_numpy()
+        dead, missing, markers = (int(counts[of].sum()) for of in (gone, ~gone & (at == MISSING), ~gone & (at == MARKER)))
+        tuples = int(counts.sum()) - dead - markers
+        seen: dict[str, dict[Key, Seen]] = {self.over: {(): seen_in(table, LEAST, LAST, tuples - missing)}}
+        if self.over != self.time:
+            seen[self.time] = {(): seen_in(table, LEAST_TIME, LAST_TIME, tuples)}
+        return BatchFacts(int(counts.sum()), dead, markers, seen, {self.over: missing} if missing else {})
 
     def partials(self, table: pa.Table, number: int) -> Partials:
         """The partials of a grouping, without the rows that have no slice."""
         grouping = self.groupings[number]
-        used = integers(table[AT], null=UNMATCHED) != UNMATCHED
+        used = integers(table[AT], null=UNMATCHED) > MARKER
         table = table if used.all() else table.filter(pa.array(used))
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(lane_prefix(place))))
@@ -69,6 +67,11 @@ class Decoding:
         )
         names = [*(CELL,) * grouping.by_cell, *self.key_names(grouping), *(BUCKET,) * grouping.family.spread]
         return Partials(integers(table[AT], null=0), tuple(table[name].combine_chunks() for name in names), states)
+
+
+def seen_in(table: pa.Table, least: str, greatest: str, rows: int) -> Seen:
+    low, high = integers(table[least], null=END), integers(table[greatest], null=BEGINNING)
+    return Seen(rows, int(low.min(initial=END)), int(high.max(initial=BEGINNING)))
 
 
 def key_name(number: int) -> str:

@@ -38,6 +38,7 @@ from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
 from muntin.spark.own_columns import check_spark_function
 from muntin.spark.place import Place
+from muntin.spark.positions import ARRIVED
 from muntin.spark.progress import Progress
 from muntin.spark.registrylog import Origin, Registered, RegistryLog
 from muntin.spark.results import Results
@@ -102,9 +103,12 @@ class Engine:
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
-    def stream(self, name: str, frame: DataFrame, *, time: str, slack: str = "0 seconds", max_ahead: str = "1 day") -> None:
-        """Make a DataFrame, streaming or static, known to queries under a name."""
-        self.streams[name.lower()] = stream_of(name, frame, time=time, slack=slack, max_ahead=max_ahead)
+    def stream(self, name: str, frame: DataFrame, *, time: str, max_ahead: str = "1 day", **disorder: str) -> None:
+        """Make a DataFrame, streaming or static, known to queries under a name.
+
+        `disorder` are the options of CREATE STREAM that say how rows are out of order: `slack="5 seconds"`, `substreams="sensor"`, ….
+        """
+        self.streams[name.lower()] = stream_of(name, frame, time=time, max_ahead=max_ahead, disorder=disorder)
         self._frames[name.lower()] = frame
 
     def table(self, name: str, frame: DataFrame) -> None:
@@ -174,7 +178,7 @@ class Engine:
 
     def _planner(self, stream: str) -> Planner:
         if stream not in self._planners:
-            spread = self._placings.setdefault(stream, Placing(self.placement, self.instances))
+            spread = self._placings.setdefault(stream, Placing(self.streams[stream].time, self.placement, self.instances))
             queries = lambda version: self._queries_of(stream, version)  # noqa: E731
             self._planners[stream] = Planner(queries, self.aggregates, self.sharing, self.slicing, spread)
         return self._planners[stream]
@@ -224,9 +228,13 @@ class Engine:
         checkpoint: Place | Path | str | None = None,
         trigger: Trigger = AS_SOON_AS_POSSIBLE,
         dead_letters: Place | Path | str | None = None,
+        late_rows: Place | Path | str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> RunningJob:
-        """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed."""
+        """Start one streaming job per stream that queries use. With a checkpoint it can be stopped, killed and resumed.
+
+        Rows that cannot be used are written to `dead_letters`, those that came below a punctuation to `late_rows`, as JSON lines.
+        """
         if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
             raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
         with ExitStack() as undo:
@@ -248,7 +256,10 @@ class Engine:
                 letters = Place.of(dead_letters) / name if dead_letters else None
                 jobs[name] = self._job(name, sinks, held, letters, on_progress, run)
                 undo.callback(jobs[name].release)
-                queries[name] = start_query(self._frame(name, bounded=False), jobs[name], trigger)
+                jobs[name].late_rows = Place.of(late_rows) / name if late_rows else None
+                frame = self._frame(name, bounded=False)
+                jobs[name].numbered = self.streams[name].options.get("source") != "files" or ARRIVED in frame.columns
+                queries[name] = start_query(frame, jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()
         desk = Desk(place / "control") if place else None
@@ -275,7 +286,7 @@ class Engine:
         load = self._loads.get(name, FIRST_LOAD)
         crew = crew_for(self.spark, held, run, name, self.placement, self.instances)
         hindrance = "" if crew or self.placement is Placement.DRIVER else NO_PLACE
-        placing = Placing(self.placement, self.instances, hindrance)
+        placing = Placing(self.streams[name].time, self.placement, self.instances, hindrance)
         placing.learn(load.groups)
         if name not in self._planners or not self._placings[name].agrees(placing):  # a planner keeps the plans it made
             self._planners.pop(name, None)
@@ -326,7 +337,8 @@ class Engine:
 
     def _frame(self, name: str, *, bounded: bool) -> DataFrame:
         if name not in self._frames:
-            return open_source(self.spark, self.streams[name], bounded=bounded)
+            numbered = any(query.counts_rows for query in self.queries if query.stream.lower() == name)
+            return open_source(self.spark, self.streams[name], bounded=bounded, numbered=numbered)
         frame = self._frames[name]
         if frame.isStreaming == bounded:
             raise Refusal(

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from muntin.plan.planner import Names, Planner
 from muntin.plan.shared import SharedPlan
-from muntin.spark.decoding import BatchFacts
 from muntin.spark.encoding import decode_partials, encode_partials
+from muntin.spark.facts import BatchFacts, facts_from, facts_record
 from muntin.spark.holdings import holding_blobs, holdings_from
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.sinks.base import EntryId
@@ -31,12 +31,14 @@ Form = tuple[dict[str, Any], list[memoryview]]
 class Pin:
     """What a batch's result depends on besides its rows. A replay uses the pin, not the clock or the registry of the day.
 
-    `limit` is the latest instant that is not too far ahead, `tables` the versions of the static tables.
+    `punctuations` go by names of attributes. `limit` is the latest instant that is not too far ahead, `clock` the time the batch came,
+    `tables` are the versions of the static tables.
     """
 
     registry: int
-    punctuation: int
+    punctuations: Mapping[str, int]
     limit: int
+    clock: int
     spark_query: str
     division: Names
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -44,6 +46,7 @@ class Pin:
 
 class EntryKind(Enum):
     BATCH = "batch"  # a micro-batch
+    TIMER = "timer"  # nothing came, but time goes on
     CLOSING = "closing"  # the end of the input: every open window closes
 
 
@@ -82,7 +85,7 @@ def pin_from(header: Mapping[str, Any]) -> Pin:
 def entry_form(entry: Entry, planner: Planner) -> Form:
     groupings = planner.named(entry.pin.registry, entry.pin.division).groupings
     blobs = [encode_partials(one, grouping_layout(grouping)) for one, grouping in zip(entry.partials, groupings, strict=True)]
-    header = {"pin": dict(vars(entry.pin)), "facts": dict(vars(entry.facts)), "kind": entry.kind.value, "parts": dict(vars(entry.parts))}
+    header = {"pin": dict(vars(entry.pin)), "facts": facts_record(entry.facts), "kind": entry.kind.value, "parts": dict(vars(entry.parts))}
     return header, blobs
 
 
@@ -90,7 +93,7 @@ def entry_from(id: EntryId, header: Mapping[str, Any], blobs: Sequence[memoryvie
     pin = pin_from(header["pin"])
     groupings = planner.named(pin.registry, pin.division).groupings
     decoded = [decode_partials(pa.py_buffer(blob), grouping_layout(one)) for blob, one in zip(blobs, groupings, strict=True)]
-    return Entry(id, pin, decoded, BatchFacts(**header["facts"]), EntryKind(header["kind"]), parts_from(header))
+    return Entry(id, pin, decoded, facts_from(header["facts"]), EntryKind(header["kind"]), parts_from(header))
 
 
 def snapshot_form(snapshot: Snapshot) -> Form:

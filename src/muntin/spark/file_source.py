@@ -11,7 +11,7 @@ TIMESTAMP is seconds. Spark reads the text `12:00` as that time today: give `tim
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -27,6 +27,7 @@ from muntin.query.model import StreamDefinition, TableDefinition
 from muntin.schema import STRING
 from muntin.spark.file_schema import CORRUPT, check_header, check_parquet_columns, quoted, spark_schema
 from muntin.spark.options import Options
+from muntin.spark.positions import arrival_in_file
 
 _TIMES = {"timestamp_format": ("timestampFormat", "timestampNTZFormat"), "date_format": ("dateFormat",)}
 
@@ -52,12 +53,12 @@ ALWAYS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def open_files(spark: SparkSession, stream: StreamDefinition, *, bounded: bool) -> DataFrame:
-    """The rows of the files; where it is not bounded, of those that come later too."""
+def open_files(spark: SparkSession, stream: StreamDefinition, *, bounded: bool, numbered: bool) -> DataFrame:
+    """The rows of the files; where it is not bounded, of those that come later too. `numbered`: with what orders their arrival."""
     source = _source(spark, stream, f"stream {stream.name}", STREAMING)
     with source.refusing_the_unreadable():
         source.check_patterns()
-        return source.records(source.bounded() if bounded else source.unbounded())
+        return source.records(source.bounded() if bounded else source.unbounded(), [arrival_in_file()] if numbered else [])
 
 
 def table_files(spark: SparkSession, table: TableDefinition) -> FileSource:
@@ -99,14 +100,14 @@ class FileSource:
             raise self.options.refusal("a micro-batch is limited in one way", " and ".join(STREAMING), "keep one of them")
         return self.spark.readStream.format(self.format).schema(self._schema()).options(**self._reading(), **pace).load(self.path)
 
-    def records(self, frame: DataFrame) -> DataFrame:
-        """Exactly the declared columns and `CORRUPT`."""
+    def records(self, frame: DataFrame, others: Sequence[Column] = ()) -> DataFrame:
+        """Exactly the declared columns and `CORRUPT`, and other columns that are asked for."""
         columns = [quoted(field.name) for field in self.declared.schema.fields]
         if self.format == "parquet":
-            return frame.select(*columns, F.lit(None).cast("string").alias(CORRUPT))
+            return frame.select(*columns, F.lit(None).cast("string").alias(CORRUPT), *others)
         # No optimizer knows that a count of NULLs is never negative: every column is parsed wherever CORRUPT is used.
         nulls = reduce(add, [F.isnull(column).cast("int") for column in columns])
-        marked = frame.select(*columns, F.coalesce(CORRUPT, F.when(nulls < 0, F.lit(""))).alias(CORRUPT))
+        marked = frame.select(*columns, F.coalesce(CORRUPT, F.when(nulls < 0, F.lit(""))).alias(CORRUPT), *others)
         return marked.where(~self._is_header()) if self.format == "csv" and "header" not in self.options.values else marked
 
     def check_patterns(self) -> None:

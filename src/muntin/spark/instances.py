@@ -28,6 +28,7 @@ from muntin.windows.assembly import Assembly
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import restore, snapshot
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 from muntin.windows.turns import Report, Taking, Turn
 
 SCHEMA = "outcome binary"
@@ -52,11 +53,12 @@ class Basis:
     punctuation: int
     lives: Mapping[str, QueryLife] = field(default_factory=dict)
     parts: Parts = NO_PARTS
+    substreams: Substreams = NO_SUBSTREAMS
 
     def assembly(self, folder: Folder) -> Assembly:
         """With nothing held yet. Of what queries went through it has what decides on windows; the rest is counted by the driver."""
         lives = {name: QueryLife(life.since, begun=life.begun, stopped=life.stopped) for name, life in self.lives.items()}
-        return Assembly(self.plan, latest=self.latest, lives=lives, arena=folder)
+        return Assembly(self.plan, latest=self.latest, lives=lives, arena=folder, substreams=self.substreams)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ Paper: the pane-level query runs in Spark, the window-level query here (panes-20
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,39 +17,38 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from muntin.disorder import Slack
+from muntin.disorder import Attributes
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.placing import Placing
-from muntin.plan.planner import Planner, division_names
+from muntin.plan.planner import Planner
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
+from muntin.spark.advance import advanced, expected, followed
 from muntin.spark.assembling import Assembling, Step
 from muntin.spark.checkpoint import Checkpoint
-from muntin.spark.collecting import Collected, Collecting, Joining, expected_span
-from muntin.spark.crew import Crew
-from muntin.spark.decoding import NO_FACTS, BatchFacts
+from muntin.spark.collecting import Collected, Collecting, Spans
+from muntin.spark.crew import Crew, Taken
 from muntin.spark.delivery import deliver
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot
+from muntin.spark.facts import NO_ROWS
 from muntin.spark.joining import Joiner
+from muntin.spark.letters import Letters
+from muntin.spark.loads import LoadWatch
 from muntin.spark.parts import NO_PARTS
+from muntin.spark.pinning import Pinning, wall_clock
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
+from muntin.spark.reading import Reading
 from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
-from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
+from muntin.spark.timers import Timer
 from muntin.spark.totals import Stopwatch, Totals
-from muntin.timeline import END, Interval
-from muntin.windows.observing import observed
 from muntin.windows.shards import grouping_layout
 
 
 class Stopping(Exception):
     """The job is being stopped: a batch that begins now is not taken, and Spark brings it again after a resume."""
-
-
-def wall_clock() -> int:
-    return time.time_ns() // 1000
 
 
 @dataclass
@@ -66,31 +64,34 @@ class StreamJob:
     sinks: Sequence[Sink]
     checkpoint: Checkpoint | None = None
     dead_letters: Place | None = None
+    late_rows: Place | None = None
     clock: Callable[[], int] = wall_clock
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
     load: Load = FIRST_LOAD
     crew: Crew | None = None
-    placing: Placing = field(default_factory=Placing)
+    placing: Placing | None = None
 
     def __post_init__(self) -> None:
         self.used = self.oldest = self.version
         self.assembly = Assembling(self.planner.nothing(), self.crew)
-        self.disorder = Slack(self.stream.slack.micros)
+        self.attributes = Attributes.begun(self.stream)
         self.log = SliceLog(self.checkpoint.directory, self.planner, self.checkpoint.check_owned) if self.checkpoint else None
         self.last = EntryId(-1)
+        self.numbered = True  #: whether the rows of a batch say in which order they came
         self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
         self.gate = threading.Lock()
         self.stopping = False
         self.failure: BaseException | None = None
-        self._span: Interval | None = None
-        self._seen: tuple[object, float] = None, 0.0
-        self._watch = Stopwatch(self.totals)
+        self._pinning = Pinning(self.planner, self.joiner, self.checkpoint)
+        self._spans: Spans = {}
+        self._loads, self._timer, self._watch = LoadWatch(), Timer(), Stopwatch(self.totals)
+        self._begun = -1  #: the latest batch that an earlier run began
         if self.log:
             self._recover(self.log)
         if self.last == EntryId(-1):
-            self.assembly.use(self.planner.choose(self.version, self.load))
-        self.collecting = Collecting(self.stream, self.plan)
+            self.assembly.use(self.planner.choose(self.version, self.load), self.attributes)
+        self._reading = Reading(self.joiner, self.crew, Collecting(self.stream, self.plan))
         self._watch = Stopwatch(self.totals)
 
     @property
@@ -102,7 +103,8 @@ class StreamJob:
     def _recover(self, log: SliceLog) -> None:
         """Load the newest snapshot and go over the entries after it, without writing their results again."""
         found, entries, counters = log.recover()
-        self.placing.learn_of(self.planner.queries_of(self.version), counters.get("groups", {}))
+        if self.placing:
+            self.placing.learn_of(self.planner.queries_of(self.version), counters.get("groups", {}))
         check_same_spark_checkpoint(log.newest_pin(), self.checkpoint)
         if found:
             self._restore(found)
@@ -111,13 +113,16 @@ class StreamJob:
             self.assembly.replay(self._step(entry), counters)
             self.last = entry.id
         check_not_behind(self.checkpoint, self.last)
+        begun = log.newest_pinned()
+        self._begun = begun.batch if begun else -1
         unfinished = log.unfinished_timer(self.last)
         if unfinished:
             self._finish(unfinished)
         check_open(self.checkpoint, closed=counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING))
 
     def _restore(self, found: Snapshot) -> None:
-        self.assembly = Assembling.restored(found, self.crew)
+        self.attributes = self.attributes.restored(found.counters["attributes"], found.plan.attributes)
+        self.assembly = Assembling.restored(found, self.crew, self.attributes)
         self.totals = Totals(**found.counters["totals"])
         self.used = self.oldest = int(found.counters["registry"])
         self.last = found.id
@@ -141,19 +146,37 @@ class StreamJob:
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
         entry, pin = EntryId(0), self._new_pin()
-        rows = Rows(frame, self.stream, pin.limit)
-        found = self._collected(entry, rows, self.collecting.span_of(rows), pin)
+        found = self._read(entry, frame, pin, None)
         self._finish(Entry(entry, pin, found.partials, found.facts, EntryKind.CLOSING, found.parts), found)
 
     def close(self) -> None:
         """The closing entry: the input has ended, every open window closes."""
-        pin = self._new_pin()
-        nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
-        closing = Entry(self.last.next_timer(), pin, nothing, NO_FACTS, EntryKind.CLOSING)
         if self.log:
             check_nothing_begun(self.log.newest_pinned(), self.last)
-            self.log.append(closing)
-        self._finish(closing)
+        self._finish_without_rows(EntryKind.CLOSING)
+
+    def tick(self) -> None:
+        """Time goes on while no rows come: a timer entry, if the clock can close anything and none was made for a while.
+
+        Not before the first batch, nor while one that a crash cut short waits to be brought again. Errors are kept in `failure`.
+        """
+        if not self._timer.is_due(self.attributes, self.assembly) or not self.gate.acquire(blocking=False):
+            return
+        try:
+            if not self.stopping and self.failure is None and self.last.batch >= max(0, self._begun):
+                self._finish_without_rows(EntryKind.TIMER)
+        except BaseException as failure:  # noqa: BLE001 - raised by whoever waits for the job
+            self.failure = failure
+        finally:
+            self.gate.release()
+
+    def _finish_without_rows(self, kind: EntryKind) -> None:
+        pin = self._new_pin()
+        nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
+        entry = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, kind)
+        if self.log:
+            self.log.append(entry)
+        self._finish(entry)
 
     def _logged(self, entry: EntryId, frame: DataFrame) -> tuple[Entry, Collected | None]:
         """The entry of a batch; and what was collected for it, unless the log had it."""
@@ -161,23 +184,18 @@ class StreamJob:
         logged = self.log.read(entry) if self.log else None
         if logged is not None:
             return logged, None
-        plan = self.planner.named(pin.registry, pin.division)
-        if plan is not self.collecting.plan:
-            self.collecting = Collecting(self.stream, plan)
-        found = self._collected(entry, Rows(frame, self.stream, pin.limit), self._span, pin)
+        found = self._read(entry, frame, pin, self._spans)
         logged = Entry(entry, pin, found.partials, found.facts, parts=found.parts)
         if self.log:
             self.log.append(logged)
         return logged, found
 
-    def _collected(self, entry: EntryId, rows: Rows, span: Interval | None, pin: Pin) -> Collected:
-        found = self.collecting(rows, span, self._joining(pin), self.crew.parting(entry) if self.crew else None)
-        self._write_dead_letters(entry, rows, found.facts)
-        return found
+    def _read(self, entry: EntryId, frame: DataFrame, pin: Pin, spans: Spans | None) -> Collected:
+        plan = self.planner.named(pin.registry, pin.division)
+        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows))
 
     def _pinned(self, entry: EntryId) -> Pin:
-        pinned = self.log.pinned(entry) if self.log else None
-        if pinned:
+        if self.log and (pinned := self.log.pinned(entry)):
             return pinned
         pin = self._new_pin()
         if self.log:
@@ -185,59 +203,40 @@ class StreamJob:
         return pin
 
     def _new_pin(self) -> Pin:
-        query = (self.checkpoint.spark_query() if self.checkpoint else None) or ""
-        plan = self.planner.choose(self.version, self.load, self.plan if self.version == self.used else None)
-        tables = self.joiner.tables.versions(sorted({join.table for part in plan.division for join in part.family.joins}))
-        return Pin(self.version, self.assembly.punctuation, self._limit(), query, division_names(plan), tables)
-
-    def _joining(self, pin: Pin) -> Joining:
-        return lambda rows, joins: self.joiner.rows(rows, joins, pin.tables)
-
-    def _limit(self) -> int:
-        """The latest instant that is not too far ahead: `max_ahead` beyond both the highest punctuation and the clock."""
-        return max(self.assembly.punctuation, self.clock()) + self.stream.max_ahead.micros
+        present = self.plan if self.version == self.used else None
+        return self._pinning(self.version, self.attributes, self.load, present, clock=self.clock())
 
     def _step(self, entry: Entry) -> Step:
         plan = self.planner.named(entry.pin.registry, entry.pin.division)
+        before = followed(self.attributes, plan, entry.facts)
+        self.attributes = advanced(before, entry)
         self.used = entry.pin.registry
         self.totals.add(entry.facts)
         self.assembly.aggregations.partial += (entry.facts.rows - entry.facts.dead) * len(plan.groupings)
-        return Step(entry, plan, END if entry.kind is EntryKind.CLOSING else self.disorder.punctuation(entry.facts.last))
+        return Step(entry, plan, before, self.attributes)
 
     def _finish(self, entry: Entry, collected: Collected | None = None) -> None:
         wanted = self.log.wants_snapshot() if self.log else self.assembly.wants_snapshot()
         taken = deliver(self.assembly, self._step(entry), self.sinks, self.stream.name, snapshot=wanted)
         self.last = entry.id
-        self._span = expected_span(entry.facts, self.assembly.punctuation)
+        self._timer.wind()
+        self._spans = expected(self.attributes, self.plan, entry.facts)
         if collected:
-            self._observe(collected)
-        parts = taken.snapshot if taken else NO_PARTS
+            self.load = self._loads.seen(self.plan, collected) or self.load
         if self.log:
-            stops = {name: asdict(stop) for name, stop in taken.report.stops.items()} if taken else {}
-            counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING, "stops": stops}
-            self.log.done(entry.id, counters)
-            if wanted:
-                self.log.snapshot(Snapshot(entry.id, self.plan, self.assembly.holdings(), counters, parts))
-                self.joiner.tables.forget(pin.tables for pin in self.log.pins())
-                self.oldest = self.used
+            self._mark_done(self.log, entry, taken, snapshot=wanted)
         if wanted:
-            self.assembly.rest(parts)
+            self.assembly.rest(taken.snapshot if taken else NO_PARTS, self.attributes)
         self.on_progress(self.progress())
 
-    def _observe(self, found: Collected) -> None:
-        """Look at the load again where the groupings are new or batches have come to be of another kind."""
-        shards = (sum(map(len, found.partials)) + sum(one.shards for one in found.tallies.values())) / max(1, found.facts.rows)
-        shape = self.plan.shape
-        if shape != self._seen[0] or not 0.5 <= shards / max(self._seen[1], 1e-9) <= 2:
-            counts = {position: (tally.shards, tally.groups) for position, tally in found.tallies.items()}
-            load = observed(self.plan, found.partials, found.facts.rows, counts)
-            if load:
-                self.load, self._seen = load, (shape, shards)
-
-    def _write_dead_letters(self, entry: EntryId, rows: Rows, facts: BatchFacts) -> None:
-        """A second pass over the batch, only where it has bad rows. Overwriting under the entry's name makes it repeatable."""
-        if facts.dead and self.dead_letters:
-            rows.dead_letters().write.mode("overwrite").json((self.dead_letters / str(entry)).spark_uri)
+    def _mark_done(self, log: SliceLog, entry: Entry, taken: Taken | None, *, snapshot: bool) -> None:
+        stops = {name: asdict(stop) for name, stop in taken.report.stops.items()} if taken else {}
+        counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING, "stops": stops}
+        log.done(entry.id, counters)
+        if snapshot:
+            log.snapshot(Snapshot(entry.id, self.plan, self.assembly.holdings(), counters, taken.snapshot if taken else NO_PARTS))
+            self.joiner.tables.forget(pin.tables for pin in log.pins())
+            self.oldest = self.used
 
     def release(self) -> None:
         """Executors keep nothing for a job that has ended."""
@@ -245,7 +244,7 @@ class StreamJob:
             self.crew.release()
 
     def counters(self) -> dict[str, Any]:
-        return {"registry": self.used, "totals": asdict(self.totals)} | self.assembly.counters()
+        return {"registry": self.used, "attributes": self.attributes.record(), "totals": asdict(self.totals)} | self.assembly.counters()
 
     def progress(self) -> Progress:
-        return self._watch.progress(self.stream.name, self.totals, self.assembly)
+        return self._watch.progress(self.totals, self.assembly, self.attributes)

@@ -7,6 +7,7 @@ groupings that are not spread.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,7 +17,8 @@ from pyspark.sql import functions as F
 
 from muntin.columnar import integers
 from muntin.plan.family import BUCKETS
-from muntin.spark.decoding import BUCKET, NO_FACTS, BatchFacts, Decoding
+from muntin.spark.decoding import BUCKET, Decoding
+from muntin.spark.facts import NO_ROWS, BatchFacts, facts_from, facts_record
 from muntin.spark.parts import Parts, part_name, write_partials
 from muntin.spark.place import Place
 from muntin.windows.groups import codes_of
@@ -25,8 +27,8 @@ from muntin.windows.shards import Partials, grouping_layout
 _INSTANCE = "_muntin_instance"
 #: Rows of groupings that are assembled once.
 _NOBODY = -1
-_SCHEMA = "name string, size bigint, rows bigint, last bigint, dead bigint, rest binary, shards array<bigint>, groups array<bigint>"
-_TYPES = (pa.string(), *(pa.int64(),) * 4, pa.binary(), *(pa.list_(pa.int64()),) * 2)
+_SCHEMA = "name string, size bigint, facts string, rest binary, shards array<bigint>, groups array<bigint>"
+_TYPES = (pa.string(), pa.int64(), pa.string(), pa.binary(), *(pa.list_(pa.int64()),) * 2)
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,7 @@ class Parting:
         # By the number itself, not by its hash, which would give one task two instances and another none.
         divided = frame.withColumn(_INSTANCE, instance).repartitionById(self.instances, F.greatest(F.col(_INSTANCE), F.lit(0)))
         told = divided.mapInArrow(packing(decoding, tuple(positions), number, self.place), _SCHEMA).toArrow()
-        facts = sum(
-            (BatchFacts(*one) for one in zip(*(told[name].to_pylist() for name in ("rows", "last", "dead")), strict=True)), NO_FACTS
-        )
+        facts = sum((facts_from(json.loads(one)) for one in told["facts"].to_pylist()), NO_ROWS)
         parts = Parts(self.instances, tuple(name for name in told["name"].to_pylist() if name), sum(told["size"].to_pylist()))
         rest = [pa.ipc.open_stream(blob).read_all() for blob in told["rest"].to_pylist() if blob]
         return Parted(parts, collected(decoding, positions, rest), facts, tallied(decoding, positions, told))
@@ -112,7 +112,7 @@ def packing(
             partials = {at: decoding.partials(sets[at], at) for at in spread}
             size = write_partials(place / name, {positions[at]: (decoding.groupings[at], some) for at, some in partials.items()})
             counted = [groups_in(some, first=int(decoding.groupings[at].by_cell)) for at, some in partials.items()]
-            yield row(name, size, NO_FACTS, b"", [len(some) for some in partials.values()], counted)
+            yield row(name, size, NO_ROWS, b"", [len(some) for some in partials.values()], counted)
 
     return pack
 
@@ -122,7 +122,7 @@ def groups_in(partials: Partials, *, first: int) -> int:
 
 
 def row(name: str, size: int, facts: BatchFacts, rest: bytes, shards: list[int], groups: list[int]) -> pa.RecordBatch:
-    values = (name, size, facts.rows, facts.last, facts.dead, rest, shards, groups)
+    values = (name, size, json.dumps(facts_record(facts)), rest, shards, groups)
     names = [one.split()[0] for one in _SCHEMA.split(", ")]
     return pa.record_batch([pa.array([value], type=type) for value, type in zip(values, _TYPES, strict=True)], names=names)
 

@@ -20,6 +20,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from muntin.disorder import Counts
 from muntin.timeline import BEGINNING, END, format_instant
 
 if TYPE_CHECKING:
@@ -47,11 +48,13 @@ class Progress:
     seconds: float = 0.0
     slices: int = 0
     groups: int = 0
+    disorder: Counts = Counts()
 
     def __str__(self) -> str:
         parts = [counted(self.entries, "batch", "batches"), counted(self.rows, "row"), f"{self.rows_per_second:,.0f} rows/s"]
         parts += [reached(self.punctuation), f"{counted(self.windows_closed, 'window')} closed", counted(self.results, "result")]
-        return named(self) + " · ".join([*parts, f"{self.late:,} late", f"{self.dead_lettered:,} dead-lettered", held(self)])
+        losses = [f"{count:,} {name}" for name, count in losses_of(self)]
+        return named(self) + " · ".join([*parts, *losses, held(self)])
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,16 @@ def headline(progress: Progress) -> Text:
 def details(progress: Progress) -> Text:
     """The second line; losses stand out as soon as there are any."""
     text = Text(f"  {counted(progress.windows_closed, 'window')} closed   {counted(progress.results, 'result')}   ", style="dim")
-    for name, count in (("late", progress.late), ("dead-lettered", progress.dead_lettered)):
+    for name, count in losses_of(progress):
         text.append(f"{count:,} {name}   ", style="not dim yellow" if count else "")
     return text.append(held(progress))
+
+
+def losses_of(progress: Progress) -> list[tuple[str, int]]:
+    """Late and dead-lettered rows, and what else went wrong with the order of rows, if it did."""
+    counts = progress.disorder
+    others = (("broken promises", counts.broken), ("stalled sub-streams", counts.stalled), ("clock jumps", counts.clock_jumps))
+    return [("late", progress.late), ("dead-lettered", progress.dead_lettered), *((name, count) for name, count in others if count)]
 
 
 def stage_bar(tasks: Tasks, seconds: float) -> Table:

@@ -1,24 +1,29 @@
 """The rows of a batch, and which of them can be used.
 
-In: a batch's DataFrame, the stream it belongs to, the latest instant that is not too far ahead. Out: Columns, and the dead letters.
+In: a batch's DataFrame and the stream it belongs to. Out: Columns, and the dead letters.
 Convention: Columns name what they stand on and are bound to no DataFrame, so that they are built once and serve every batch; the
 limit moves from batch to batch and is kept out of the generated code (`slicekey.moving`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from muntin.aggregates.sums import ROW_NUMBERS
 from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
+from muntin.semantics import TIME, Attribute
 from muntin.spark.columns import Compiled, compile_column
 from muntin.spark.own_columns import application
+from muntin.spark.positions import ARRIVED
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
+from muntin.spark.ticks import micros, number_ticks
 from muntin.timeline import EARLIEST
 
 
@@ -38,38 +43,84 @@ def _row_column(expression: Expression, _application: str) -> Compiled:
 
 
 def micros_of(stream: StreamDefinition) -> Column:
-    """The windowing attribute as microseconds; a TIMESTAMP without zone is read as UTC, the session's zone."""
+    """The stream's time in microseconds."""
     return _micros_of(stream.time, application())
 
 
 @lru_cache(maxsize=100)
 def _micros_of(time: str, _application: str) -> Column:
-    return F.unix_micros(resolve(time).cast("timestamp"))
+    return micros(resolve(time))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """`matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it.
+    """The rows of a batch. `limit` is the latest time that is not too far ahead, `arrival` the time the batch came.
 
+    `matched` says which rows found a match in every table they were joined with, `first` which of a row's matches stands for it.
     None of both: all rows do.
     """
 
     frame: DataFrame
     stream: StreamDefinition
     limit: int
+    arrival: int
     matched: Column | None = None
     first: Column | None = None
 
-    def good(self, micros: Column) -> Column:
+    @cached_property
+    def good(self) -> Column:
         """Not a dead letter; NULL where there is no time."""
-        timely = (micros >= F.lit(EARLIEST)) & (micros <= moving(self.limit, micros))
+        timely = self._is_timely(micros_of(self.stream))
         return timely & resolve(CORRUPT).isNull() if CORRUPT in self.frame.columns else timely
 
-    def dead_letters(self) -> DataFrame:
-        """The bad rows with the reason for each."""
-        micros = micros_of(self.stream)
-        early = F.when(micros < F.lit(EARLIEST), F.lit("time too far back")).otherwise(F.lit("time too far ahead"))
-        reason = F.when(micros.isNull(), F.lit("no time")).otherwise(early)
+    def _is_timely(self, time: Column) -> Column:
+        return (time >= F.lit(EARLIEST)) & (time <= moving(self.limit, time))
+
+    @property
+    def marker(self) -> Column | None:
+        """Whether a row is a promise and no tuple; None if the stream has no markers."""
+        name = self.stream.disorder.markers
+        return None if name is None else F.coalesce(resolve(name), F.lit(False))
+
+    @property
+    def tuples(self) -> Column:
+        """The rows that windows can count."""
+        return self.good if self.marker is None else self.good & ~self.marker
+
+    def tick(self, attribute: Attribute) -> Column:
+        """Where a tuple stands on an attribute; NULL if it has no place there."""
+        if attribute.name == self.stream.time:
+            return micros_of(self.stream)
+        if attribute.counts_rows:
+            return F.when(self.good, F.col(ROW_NUMBERS))
+        if self.stream.schema.field(attribute.name) is None:
+            return moving(self.arrival, micros_of(self.stream))
+        if attribute.measure != TIME:
+            return number_ticks(resolve(attribute.name), attribute.measure)
+        time = micros(resolve(attribute.name))
+        return F.when(self._is_timely(time), time)
+
+    def placed(self, attribute: Attribute) -> Column:
+        """The tuples that have a place on an attribute; all have one on the stream's time."""
+        return self.tuples if attribute.name == self.stream.time else self.tuples & self.tick(attribute).isNotNull()
+
+    def late(self, attribute: Attribute, punctuation: int) -> DataFrame:
+        """The tuples that came below a punctuation."""
+        tick = self.tick(attribute)
+        return self.frame.where(self.placed(attribute) & (tick < moving(punctuation, tick)))
+
+    def late_rows(self, attribute: Attribute, punctuation: int) -> DataFrame:
+        """The same, as they are written out: each with the attribute it is late on, and the punctuation it missed."""
+        reached = F.timestamp_micros(F.lit(punctuation)) if attribute.measure == TIME else F.lit(str(attribute.measure.value(punctuation)))
+        return self.late(attribute, punctuation).withColumns({"late_on": F.lit(attribute.name), "punctuation": reached}).drop(ARRIVED)
+
+    def dead_letters(self, attributes: Sequence[Attribute]) -> DataFrame:
+        """The bad rows, and those without a place on one of these attributes, with the reason for each."""
+        time = micros_of(self.stream)
+        early = F.when(time < F.lit(EARLIEST), F.lit("time too far back")).otherwise(F.lit("time too far ahead"))
+        reason = F.when(time.isNull(), F.lit("no time")).otherwise(early)
         if CORRUPT in self.frame.columns:
             reason = F.when(resolve(CORRUPT).isNotNull(), F.lit("unparsable")).otherwise(reason)
-        return self.frame.where(~F.coalesce(self.good(micros), F.lit(False))).withColumn("reason", reason)
+        reasons = [F.when(~F.coalesce(self.good, F.lit(False)), reason)]
+        reasons += [F.when(self.tuples & ~self.placed(one), F.lit(f"no {one.name} to place it by")) for one in attributes]
+        return self.frame.withColumn("reason", F.coalesce(*reasons)).where(F.col("reason").isNotNull()).drop(ARRIVED)

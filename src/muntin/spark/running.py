@@ -104,6 +104,12 @@ class RunningJob:
                 values=f"{new.name} reads {new.stream}, the job reads {', '.join(self.jobs)}",
                 way_out="stop the job, add the query to the pipeline and start again",
             )
+        if new is not None and new.counts_rows and not self.jobs[new.stream.lower()].numbered:
+            raise Refusal(
+                "rows are numbered from the start of a run on",
+                values=f"{new.name} counts rows, and no query did when the job began",
+                way_out="stop the job, add the query to the pipeline and start again",
+            )
         with ExitStack() as gates:
             for job in self.jobs.values():
                 gates.enter_context(job.gate)
@@ -128,6 +134,8 @@ class RunningJob:
         while self.active and (deadline is None or time.monotonic() < deadline):
             self._raise_failure()
             self._on_glance()
+            for job in self.jobs.values():
+                job.tick()
             time.sleep(GLANCE_SECONDS)
         self._raise_failure()
         if not self.active:

@@ -100,7 +100,9 @@ class SliceLog:
         """An entry with what came of it."""
         found = self._entry(entry)
         self._grown += found.parts.size
-        return replace(found, stops=stops_from(durable.read(self._done / str(entry))[0])) if found.parts.names else found
+        if not any(spread for *_, spread in found.pin.division):
+            return found
+        return replace(found, stops=stops_from(durable.read(self._done / str(entry))[0]))
 
     def _entry(self, entry: EntryId) -> Entry:
         return entry_from(entry, *durable.read(self._log / str(entry)), self.planner)

@@ -8,10 +8,13 @@ Static tables are opened by `tables`. Not here yet: Kafka. A DataFrame of your o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from muntin.errors import Refusal
+from muntin.query.disorder import OPTIONS, disorder_of, not_negative
 from muntin.query.model import StreamDefinition
 from muntin.schema import Field, Schema
 from muntin.spark import generator
@@ -20,17 +23,21 @@ from muntin.spark.file_schema import CORRUPT
 from muntin.spark.file_source import open_files
 from muntin.spark.generator import TRADES, Trading, trades_of
 from muntin.spark.options import Options
-from muntin.timeline import Duration
 
 __all__ = ["CORRUPT", "open_source"]
 
 GENERATOR_OPTIONS = {"source", "rows_per_second", "rows_per_batch", "rows", "start", "seconds", "symbols", "seed"}
 
 
-def open_source(spark: SparkSession, stream: StreamDefinition, bounded: bool) -> DataFrame:
-    """The rows of a stream: all there are if `bounded`, else a streaming DataFrame that takes what comes."""
+def open_source(spark: SparkSession, stream: StreamDefinition, bounded: bool, *, numbered: bool = False) -> DataFrame:
+    """The rows of a stream: all there are if `bounded`, else a streaming DataFrame that takes what comes.
+
+    `numbered`: with a hidden column that orders them by arrival, where the source knows (`positions`).
+    """
     source = Options(f"stream {stream.name}", stream.options).one_of("source", ("files", "generator"))
-    return open_files(spark, stream, bounded=bounded) if source == "files" else open_generator(spark, stream, bounded=bounded)
+    if source == "files":
+        return open_files(spark, stream, bounded=bounded, numbered=numbered)
+    return open_generator(spark, stream, bounded=bounded)
 
 
 def open_generator(spark: SparkSession, stream: StreamDefinition, *, bounded: bool) -> DataFrame:
@@ -80,7 +87,7 @@ def check_columns(stream: StreamDefinition, options: Options) -> None:
             raise options.refusal(f"the generator makes the columns {TRADES}", str(field), "declare these columns, or some of them")
 
 
-def stream_of(name: str, frame: DataFrame, *, time: str, slack: str, max_ahead: str) -> StreamDefinition:
+def stream_of(name: str, frame: DataFrame, *, time: str, max_ahead: str, disorder: Mapping[str, str]) -> StreamDefinition:
     """The definition of a stream whose rows a DataFrame gives."""
     schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
     field = schema.field(time)
@@ -90,8 +97,6 @@ def stream_of(name: str, frame: DataFrame, *, time: str, slack: str, max_ahead: 
             values=f"time={time!r}, columns: {schema}",
             way_out="name such a column, or cast one to TIMESTAMP",
         )
-    lengths = {"slack": Duration.parse(slack), "max_ahead": Duration.parse(max_ahead)}
-    for what, length in lengths.items():
-        if length.micros < 0:
-            raise Refusal(f"{what} is not negative", values=str(length), way_out="give it a length, or leave it out")
-    return StreamDefinition(name, schema, field.name, lengths["slack"], lengths["max_ahead"])
+    Options(f"stream {name}", disorder).check(OPTIONS, of="a stream of a DataFrame")
+    slack, found = disorder_of(schema, field.name, disorder, lambda _, refusal: refusal)
+    return StreamDefinition(name, schema, field.name, slack, not_negative("max_ahead", max_ahead), disorder=found)

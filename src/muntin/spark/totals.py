@@ -8,8 +8,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from muntin.disorder import Attributes
 from muntin.spark.assembling import Assembling
-from muntin.spark.decoding import BatchFacts
+from muntin.spark.facts import BatchFacts
 from muntin.spark.progress import Progress
 
 
@@ -33,19 +34,20 @@ class Stopwatch:
     def __init__(self, totals: Totals) -> None:
         self._began, self._rows = time.monotonic(), totals.rows
 
-    def progress(self, stream: str, totals: Totals, assembly: Assembling) -> Progress:
+    def progress(self, totals: Totals, assembly: Assembling, attributes: Attributes) -> Progress:
         lives = assembly.lives.values()
         seconds = time.monotonic() - self._began
         return Progress(
-            stream=stream,
+            stream=attributes.stream.name,
             entries=totals.entries,
             rows=totals.rows,
             rows_per_second=(totals.rows - self._rows) / max(seconds, 1e-9),
-            punctuation=assembly.punctuation,
+            punctuation=attributes.time.punctuation,
             windows_closed=sum(one.windows for one in lives),
             results=sum(one.results for one in lives),
             late=sum(one.late for one in lives),
             dead_lettered=totals.dead,
+            disorder=attributes.counts,
             seconds=seconds,
             slices=assembly.slices,
             groups=assembly.groups,

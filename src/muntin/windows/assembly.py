@@ -18,13 +18,17 @@ from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import QueryPlan, SharedPlan
-from muntin.timeline import BEGINNING
+from muntin.query.model import Lateness
+from muntin.semantics import LandmarkWindow
+from muntin.timeline import BEGINNING, END
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
+from muntin.windows.landmarks import is_endless
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials, Shards
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 
 #: Cells of slices × strands absorbed before windows are closed: bounds the memory of a batch that spans a long time.
 CELLS_AT_ONCE = 4_000_000
@@ -52,6 +56,7 @@ class Assembly:
     lives: dict[str, QueryLife] = field(default_factory=dict)
     aggregations: Aggregations = field(default_factory=Aggregations)
     arena: Arena = MEMORY
+    substreams: Substreams = NO_SUBSTREAMS
 
     def __post_init__(self) -> None:
         self.households: dict[Home, Household] = {}
@@ -86,12 +91,20 @@ class Assembly:
 
     def _add(self, plan: QueryPlan) -> None:
         if not self.lives[plan.query.name].stopped:
-            home = self.households.setdefault(self.home_of(plan), Household(plan.family, self.plan.slicing, self.lives, self.arena))
-            home.add(plan)
+            landmarks = isinstance(plan.query.window, LandmarkWindow)
+            consistent = plan.query.sliding if plan.query.late.lateness is Lateness.CONSISTENT else None
+            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent)
+            self.households.setdefault(self.home_of(plan), new).add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
-        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: plan.query.sliding}
-        return plan.family, apart.get(self.plan.sharing)
+        """Landmark windows are apart from sliding ones, since their closed slices are merged; endless ones also from those that joined
+        at another time, since every row that is there counts in them. Windows that late rows do not count in at all have their own slices.
+        """
+        window = plan.query.sliding
+        since = self.lives[plan.query.name].since if is_endless(window) else BEGINNING
+        apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: window}
+        consistent = window if plan.query.late.lateness is Lateness.CONSISTENT else None
+        return plan.family, (apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since, consistent)
 
     def _remove(self, plan: QueryPlan) -> None:
         self._evict(plan)
@@ -119,11 +132,17 @@ class Assembly:
     # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
     def step(
-        self, partials: Sequence[Partials], punctuation: int, latest: int, stops: Mapping[str, Stop] | None = None
+        self,
+        partials: Sequence[Partials],
+        punctuation: int,
+        latest: int,
+        substreams: Substreams = NO_SUBSTREAMS,
+        stops: Mapping[str, Stop] | None = None,
     ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step.
 
-        `latest` is the time of the batch's latest row; `stops` are queries that went wrong elsewhere. Those of this step are in `stops`.
+        `latest` is the time of the batch's latest row; `substreams` says which groups are further than all; `stops` are queries that
+        went wrong elsewhere. Those of this step are in `self.stops`.
         """
         punctuation = max(punctuation, self.punctuation)
         self.stops = dict(stops or {})
@@ -133,24 +152,26 @@ class Assembly:
             for home, fold in folds.items():
                 feeds[home].append((fold, fold.shards(arrived)))
         for home, household in list(self.households.items()):
-            yield from self._step_household(household, feeds[home], punctuation)
-        self.punctuation = punctuation
+            yield from self._step_household(household, feeds[home], punctuation, substreams)
+        self.punctuation, self.substreams = punctuation, substreams
         for name, stop in self.stops.items():
             self.lives[name].stopped = str(stop.error)
         self._evict_stopped()
 
-    def _step_household(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[ResultChunk]:
+    def _step_household(self, home: Household, feeds: Feeds, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
         """In order of time, a bounded number of cells at once: windows before the next piece are already complete."""
         closed = self.punctuation
         for low, high, until in self._pieces(home, feeds, punctuation):
             for fold, shards in feeds:
                 before = fold.combined
                 for folded in fold.folded(shards.between(low, high)):
-                    home.count_late(folded, self.punctuation)
-                    home.absorb(folded, punctuation=closed)
+                    came_under = home.punctuation_of(folded, self.punctuation, self.substreams)
+                    home.count_late(folded, came_under)
+                    home.absorb(home.in_time(folded, came_under), punctuation=closed)
                 self.aggregations.final += fold.combined - before
-            if until > closed:
-                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest, stops=self.stops))
+            groups = home.closed(self.punctuation, self.substreams, until, substreams if high > END else self.substreams)
+            if until > closed or (groups is not None and groups.moved):
+                yield from self._recorded(home.close(after=closed, upto=until, latest=self.latest, stops=self.stops, groups=groups))
                 closed = until
 
     def _pieces(self, home: Household, feeds: Feeds, punctuation: int) -> Iterator[tuple[int, int, int]]:

@@ -171,6 +171,8 @@ class BlockColumn(RangeColumn):
             block = self.blocks.setdefault((level, number), Block())
             low, _ = self._bounds(level, number, starts)
             known = int(np.searchsorted(starts, block.upto)) if block.prefix else low
+            if int(runs.last[rows].min()) < known:  # groups that are complete early took the block further than others are
+                block.prefix, known = None, low
             table = self._extended(block, known, int(runs.last[rows].max()))
             at = runs.last[rows] - known  # row i of the table holds everything before slice known + i
             self._put(result, chosen, tuple(values[at, pairs.strand[chosen]] for values in table))

@@ -56,6 +56,17 @@ class TupleWindows:
         self.trim_at = BEGINNING
         self.work = Work()
 
+    def begin_at(self, punctuation: int) -> None:
+        """Windows without rows whose punctuation is known already."""
+        self.punctuation = punctuation
+        if punctuation > BEGINNING:
+            self.block = (punctuation - 1) // self.window.range
+            self.trim_at = punctuation - self.window.range
+
+    @property
+    def ticks_held(self) -> int:
+        return len(self.previous) + sum(map(len, self.current)) + sum(len(part.rows) for part in self.waiting)
+
     # -- rows in ----------------------------------------------------------------------------------------------------------------
 
     def add_series(self, partitions: Array) -> None:

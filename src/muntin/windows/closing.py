@@ -8,7 +8,7 @@ query that stands on it, and queries that select the same things are lowered tog
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,14 @@ from muntin.aggregates.base import Array, State
 from muntin.errors import DataError
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn
-from muntin.timeline import END
-from muntin.windows.due import WindowSet, with_empty
+from muntin.timeline import BEGINNING, END
+from muntin.windows.due import with_empty
+from muntin.windows.landmarks import window_set
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
 from muntin.windows.store import SliceStore
+from muntin.windows.substreams import Closed
 
 #: Windows × strands combined at once.
 CELLS_AT_ONCE = 4_000_000
@@ -65,8 +67,10 @@ class StoreWindows:
         self.lives = lives
         self._stops: dict[str, Stop] = {}
         self.plans = list(store.plans.values())
-        self.windows = WindowSet(tuple(plan.query.sliding for plan in self.plans))
+        self.windows = window_set([plan.query.sliding for plan in self.plans])
         self.kin = self._kin()
+        self._groups: Closed | None = None
+        self._counted_upto = BEGINNING
         self.predicate_of = np.array([store.predicates[plan.query.where] for plan in self.plans], dtype=np.int64)
         self.users = {column: np.zeros(len(self.plans), dtype=bool) for column in store.columns}
         for at, plan in enumerate(self.plans):
@@ -82,9 +86,10 @@ class StoreWindows:
     def horizon(self, punctuation: int) -> int:
         return self.windows.horizon(punctuation)
 
-    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
-        self._stops = stops
-        for low, high in self._stretches(after, upto, latest):
+    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop], groups: Closed | None = None) -> Iterator[ResultChunk]:
+        """Windows that end in `(after, upto]`; where groups have punctuations of their own, each group's that end up to its own."""
+        self._stops, self._groups, self._counted_upto = stops, groups, upto
+        for low, high in self._stretches(after, upto if groups is None else max(upto, groups.upto), latest):
             closing = self._closing(low, high, latest)
             for part in self._pieces(closing.owner):
                 yield from self._close_piece(Closing(closing.owner[part], closing.runs.at(part)))
@@ -94,7 +99,7 @@ class StoreWindows:
         first = int(self.store.starts[0]) if len(self.store.starts) else latest
         begun = any(self.lives[plan.query.name].begun for plan in self.plans)
         low = after if begun else max(after, first)
-        high = min(upto, latest + int(self.windows.range.max()))
+        high = self.windows.last_end(upto=upto, latest=latest)
         stride = WINDOWS_AT_ONCE * int(self.windows.slide.min())
         while high - low > stride:
             yield after, low + stride
@@ -105,7 +110,7 @@ class StoreWindows:
         """Every window that closes, in order of end."""
         lives = [self.lives[plan.query.name] for plan in self.plans]
         since = np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
-        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, since=since)
+        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, latest=latest, since=since)
         for at, (plan, life) in enumerate(zip(self.plans, lives, strict=True)):
             if plan.query.emit_empty and not life.stopped:
                 others, mine = owner != at, ids[owner == at]
@@ -125,7 +130,7 @@ class StoreWindows:
             yield np.nonzero(piece == number)[0]
 
     def _close_piece(self, closing: Closing) -> Iterator[ResultChunk]:
-        pairs = self._pairs(closing.owner)
+        pairs = self._pairs(closing)
         combined = {column: self._combined(column, closing, pairs) for column in self.store.columns}
         kin_of = np.empty(len(self.plans), dtype=np.int64)
         for number, kin in enumerate(self.kin):
@@ -136,17 +141,25 @@ class StoreWindows:
             windows = windows[np.argsort(closing.owner[windows], kind="stable")]
             yield from self._close_kin(self.kin[number], closing, windows, np.nonzero(of_pair == number)[0], pairs, combined)
 
-    def _pairs(self, owner: Array) -> Pairs:
-        """Every window with every strand of its query's predicate, windows in order, groups in order."""
-        predicates, strands = self.predicate_of[owner], self.store.strands
-        return Pairs(np.repeat(np.arange(len(owner)), strands.counts(predicates)), strands.of(predicates))
+    def _pairs(self, closing: Closing) -> Pairs:
+        """Every window with every strand of its query's predicate that it closes for, windows in order, groups in order."""
+        predicates, strands = self.predicate_of[closing.owner], self.store.strands
+        pairs = Pairs(np.repeat(np.arange(len(predicates)), strands.counts(predicates)), strands.of(predicates))
+        if self._groups is None:
+            return pairs
+        return pairs.at(np.nonzero(self._groups.closes(strands.group[pairs.strand], closing.runs.end[pairs.run]))[0])
 
     def _combined(self, column: PartialColumn, closing: Closing, pairs: Pairs) -> tuple[State, Array]:
         """A column's states for the pairs whose queries use it, and where each pair is among them."""
         used = self.users[column][closing.owner[pairs.run]]
         place = np.cumsum(used) - 1
         asked = pairs if used.all() else pairs.at(np.nonzero(used)[0])
-        return self.store.columns[column].combine(closing.runs, asked, self.store.starts), place
+        return self.store.columns[column].combine(self._from_first_slice(closing.runs), asked, self.store.starts), place
+
+    def _from_first_slice(self, runs: Runs) -> Runs:
+        """Runs of endless windows, which start before everything, as long as what there is: lengths choose the size of blocks."""
+        endless = runs.start == BEGINNING
+        return replace(runs, start=np.where(endless, self.store.starts[0], runs.start)) if endless.any() else runs
 
     def _close_kin(
         self, kin: Kin, closing: Closing, windows: Array, chosen: Array, pairs: Pairs, combined: Mapping[PartialColumn, tuple[State, Array]]
@@ -194,14 +207,14 @@ class StoreWindows:
             if self.lives[name].stopped:
                 continue
             stop = errors.get(number)
-            if stop is None or stop.end > runs.end[at + windows - 1]:
-                yield ResultChunk(name, table.slice(low, high - low), windows, combined)
-                continue
-            self._stops[name] = stop
-            self.lives[name].stopped = str(stop.error)
-            windows = int((runs.end[at : at + windows] < stop.end).sum())
-            high = low + int((runs.end[window[low:high]] < stop.end).sum())
-            yield ResultChunk(name, table.slice(low, high - low), windows, combined, stop.error)
+            ends, error = runs.end[at : at + windows], None
+            if stop is not None and stop.end <= ends[-1]:
+                self._stops[name] = stop
+                self.lives[name].stopped, error = str(stop.error), stop.error
+                ends = ends[ends < stop.end]
+                high = low + int((runs.end[window[low:high]] < stop.end).sum())
+            windows = int((ends <= self._counted_upto).sum())  # those that a group alone closes are counted later
+            yield ResultChunk(name, table.slice(low, high - low), windows, combined, error)
 
 
 def taken(combined: tuple[State, Array], chosen: Array) -> State:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from muntin.aggregates.base import Array
-from muntin.semantics import TimeWindow, wids_after
+from muntin.semantics import SlicedWindow, TimeWindow, wids_after
 from muntin.timeline import BEGINNING, END
 
 #: Windows that are enumerated without a thought, however few slices there are.
@@ -34,7 +34,7 @@ def windows_closing(starts: Array, *, after: int, upto: int, window: TimeWindow,
 
 @dataclass(frozen=True)
 class WindowSet:
-    """The windows of several queries side by side."""
+    """The sliding windows of several queries side by side; `landmarks.LandmarkSet` is the same for landmark windows."""
 
     windows: tuple[TimeWindow, ...]
 
@@ -54,7 +54,11 @@ class WindowSet:
         ids: Array = (instants - self.first_end) // self.slide + 1
         return ids
 
-    def closing(self, starts: Array, *, after: int, upto: int, since: Array) -> tuple[Array, Array]:
+    def last_end(self, *, upto: int, latest: int) -> int:
+        """No window that has to be enumerated ends after this."""
+        return min(upto, latest + int(self.range.max()))
+
+    def closing(self, starts: Array, *, after: int, upto: int, latest: int, since: Array) -> tuple[Array, Array]:
         """The windows of every query that close, as `windows_closing` gives them: the query's number, and the window's id.
 
         Queries with no more windows in the time of the slices than there are slices are enumerated together.
@@ -107,7 +111,7 @@ def first_wid(after: int, since: int, window: TimeWindow) -> int:
     return max(wids_after(after, window), wids_after(since + window.range - 1, window))
 
 
-def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: TimeWindow, begun: bool) -> Array:
+def with_empty(ids: Array, *, after: int, upto: int, latest: int, window: SlicedWindow, begun: bool) -> Array:
     """The same ids with the gaps between them filled, for EMIT EMPTY.
 
     Once the query has begun to emit, empty windows run from one punctuation to the next; at the end of the input they stop with the

@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from muntin.aggregates.base import Array
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.shared import ROWS, QueryPlan
 from muntin.plan.slices import Slicing
+from muntin.semantics import SlicedWindow
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
-from muntin.windows.due import WindowSet
 from muntin.windows.groups import GroupIndex
+from muntin.windows.landmarks import is_late, missed, window_set
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import key_types
 from muntin.windows.store import Folded, SliceStore
+from muntin.windows.substreams import Closed, Substreams
 
 #: Cells for each one used that are put up with to have predicates side by side.
 MOST_WASTE = 3.0
@@ -37,6 +40,8 @@ class Household:
     slicing: Slicing
     lives: Mapping[str, QueryLife]
     arena: Arena = MEMORY
+    landmarks: bool = False  #: its windows are landmark windows, whose closed slices are merged
+    consistent: SlicedWindow | None = None  #: its one window, if rows that are late for their first window count in none
     stores: list[SliceStore] = field(default_factory=list)
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
@@ -98,6 +103,19 @@ class Household:
             self._windows[at] = StoreWindows(self.stores[at], self.lives)
         return self._windows[at]
 
+    def punctuation_of(self, folded: Folded, punctuation: int, substreams: Substreams) -> Array | int:
+        """What rows came under: that of all, or of their own group."""
+        if not substreams.divide(self.family.keys):
+            return punctuation
+        by_group: Array = substreams.by_group(self.family.keys, self.groups, punctuation)[folded.group]
+        return by_group
+
+    def in_time(self, folded: Folded, punctuation: Array | int) -> Folded:
+        """What counts of a batch that came under a punctuation, as the policy for late rows has it."""
+        if self.consistent is None or not len(folded) or (folded.start >= punctuation).all():
+            return folded
+        return folded.rows(np.nonzero(~is_late(folded.start, punctuation=punctuation, window=self.consistent))[0])
+
     def absorb(self, folded: Folded, *, punctuation: int) -> None:
         """Spread states over the stores, without those no open window needs."""
         for at, store in enumerate(self.stores):
@@ -112,12 +130,21 @@ class Household:
             wanted &= np.isin(folded.predicate, list(store.predicates.values()))
         return folded if wanted.all() else folded.rows(np.nonzero(wanted)[0])
 
-    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
+    def closed(self, punctuation: int, before: Substreams, upto: int, now: Substreams) -> Closed | None:
+        """How far each group is and was, where groups have punctuations of their own."""
+        if not now.divide(self.family.keys):
+            return None
+        was, keys = before if before.columns else Substreams(now.columns), self.family.keys
+        return Closed(was.by_group(keys, self.groups, punctuation), now.by_group(keys, self.groups, upto))
+
+    def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop], groups: Closed | None = None) -> Iterator[ResultChunk]:
         """Results of the windows that close. `stops` says which queries end with which window, and is told of more."""
         for at, store in enumerate(self.stores):
             windows = self.windows_of(at)
-            yield from windows.close(after=after, upto=upto, latest=latest, stops=stops)
+            yield from windows.close(after=after, upto=upto, latest=latest, stops=stops, groups=groups)
             store.drop_before(windows.horizon(upto), upto)
+            if self.landmarks:
+                store.merge_before(upto)
         self._forget_groups()
 
     def _forget_groups(self) -> None:
@@ -135,22 +162,37 @@ class Household:
             for store in self.stores:
                 store.strands.renumber_groups(numbers)
 
-    def count_late(self, folded: Folded, punctuation: int) -> None:
-        """Rows that came below the last punctuation, per query that would have counted them."""
-        if not len(folded.starts) or folded.starts[0] >= punctuation:
-            return
+    def count_late(self, folded: Folded, punctuation: Array | int) -> None:
+        """Rows that came below the punctuation they came under, per query that would have counted them."""
+        if not isinstance(punctuation, int):
+            self._count_late_by_group(folded, punctuation)
+        elif len(folded.starts) and folded.starts[0] < punctuation:
+            self._count_late(folded, punctuation)
+
+    def _count_late(self, folded: Folded, punctuation: int) -> None:
         below = folded.rows(np.nonzero(folded.start < punctuation)[0])
         starts = folded.starts[: np.searchsorted(folded.starts, punctuation)]
         plans = list(self.plans)
         since = np.array([self.lives[plan.query.name].since for plan in plans], dtype=np.int64)
-        windows = WindowSet(tuple(plan.query.sliding for plan in plans))
+        windows = window_set([plan.query.sliding for plan in plans])
         some, every = windows.missed(starts, punctuation=punctuation, since=since)
         for at in np.nonzero(some.any(axis=1))[0].tolist():
             life = self.lives[plans[at].query.name]
             mine = below.predicate == self.predicates[plans[at].query.where]
             rows, slices = below.states[ROWS][0][mine], below.slice[mine]
             life.late += int(rows[some[at][slices]].sum())
-            life.dropped += int(rows[every[at][slices]].sum())
+            life.dropped += int(rows[(every if self.consistent is None else some)[at][slices]].sum())
+
+    def _count_late_by_group(self, folded: Folded, punctuation: Array) -> None:
+        """The same where groups have punctuations of their own."""
+        late = np.nonzero(folded.start < punctuation)[0]
+        below = folded.rows(late)
+        for plan in self.plans if len(late) else ():
+            life, mine = self.lives[plan.query.name], below.predicate == self.predicates[plan.query.where]
+            some, every = missed(below.start, punctuation=punctuation[late], window=plan.query.sliding, since=life.since)
+            rows = np.where(mine, below.states[ROWS][0], 0)
+            life.late += int(rows[some].sum())
+            life.dropped += int(rows[every if self.consistent is None else some].sum())
 
     def width(self) -> int:
         """Strands that there are, or could be once every group has met every predicate."""

@@ -36,6 +36,8 @@ def observed(
     shards: dict[tuple[Family, Axes], int] = {}
     slices = 1
     for at, (grouping, arrived) in enumerate(zip(plan.groupings, partials, strict=True)):
+        if grouping.by_tuple:  # as many shards as ticks, which says nothing about slices
+            continue
         slices = max(slices, len(distinct(arrived.at)))
         axes = frozenset(axis.expression for axis in grouping.axes)
         family = grouping.family.in_one

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from muntin.expression.evaluate import Scope, compiled
 from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound
 from muntin.plan.shared import PartialColumn, QueryPlan
 from muntin.query.model import Query
-from muntin.schema import TIMESTAMP, Type
+from muntin.schema import Kind, Type
+from muntin.semantics import Measure, Unit
+from muntin.timeline import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,8 @@ def overflow(call: AggregateCall) -> DataError:
 
 def result_schema(query: Query) -> pa.Schema:
     """The columns of a query's results."""
-    fields = [("window_start", TIMESTAMP), ("window_end", TIMESTAMP), *((output.name, output.expression.type) for output in query.outputs)]
+    bound = query.window.measure.bound_type
+    fields = [("window_start", bound), ("window_end", bound), *((output.name, output.expression.type) for output in query.outputs)]
     return pa.schema([(name, arrow_type(type)) for name, type in fields])
 
 
@@ -83,8 +87,9 @@ class SelectList:
     def __init__(self, plan: QueryPlan) -> None:
         self.plan = plan
         self.schema = result_schema(plan.query)
-        self.outputs = [Projection(output.expression) for output in plan.query.outputs]
-        self.having = Projection(plan.query.having) if plan.query.having else None
+        measure = plan.query.window.measure
+        self.outputs = [Projection(output.expression, measure) for output in plan.query.outputs]
+        self.having = Projection(plan.query.having, measure) if plan.query.having else None
 
     def table(self, rows: Rows, states: Mapping[PartialColumn, State]) -> tuple[pa.Table, Array, list[Failure]]:
         """The results, the row each came from, and the failures."""
@@ -98,18 +103,25 @@ class SelectList:
         found: list[Failure] = []
         columns = [projection.column(rows, calls, found) for projection in self.outputs]
         failures += [Failure(int(kept[failure.row]), failure.error) for failure in found]
-        return pa.Table.from_arrays([instants(rows.start), instants(rows.end), *columns], schema=self.schema), kept, failures
+        bounds = [bound_column(ticks, self.plan.query.window.measure) for ticks in (rows.start, rows.end)]
+        return pa.Table.from_arrays([*bounds, *columns], schema=self.schema), kept, failures
 
 
-def instants(micros: Array) -> pa.Array:
-    return to_arrow(micros, np.ones(len(micros), dtype=bool), TIMESTAMP)
+def bound_column(ticks: Array, measure: Measure) -> pa.Array:
+    """Bounds of windows in the type of their attribute; one that lies before everything has no value."""
+    valid, type = ticks > BEGINNING, measure.bound_type
+    if type.kind is Kind.DECIMAL:
+        whole = pa.array(ticks, mask=~valid, type=pa.int64())
+        return pa.array([None if one is None else Decimal(one).scaleb(-measure.scale) for one in whole.to_pylist()], type=arrow_type(type))
+    return to_arrow(ticks / measure.per_one if measure.unit is Unit.DOUBLE else ticks, valid, type)
 
 
 class Projection:
     """One expression over rows. A bare aggregate, group key or bound is taken as it is; anything else is computed row by row."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: Expression, measure: Measure) -> None:
         self.expression = expression
+        self.measure = measure
         self._compute = compiled(expression)
 
     def column(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], failures: list[Failure]) -> pa.Array:
@@ -119,13 +131,13 @@ class Projection:
             case GroupKey(index=index):
                 return rows.keys[index].take(pa.array(rows.group))
             case WindowBound(bound=bound):
-                return instants(rows.start if bound is Bound.START else rows.end)
+                return bound_column(rows.start if bound is Bound.START else rows.end, self.measure)
         return self._computed(rows, calls, self.expression.type, failures)
 
     def _computed(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], type: Type, failures: list[Failure]) -> pa.Array:
         keys = [key.take(pa.array(rows.group)).to_pylist() for key in rows.keys]
         values = {call: array.to_pylist() for call, array in calls.items()}
-        starts, ends = rows.start.tolist(), rows.end.tolist()
+        starts, ends = self._bounds(rows.start), self._bounds(rows.end)
         out: list[Any] = []
         for row in range(len(rows)):
             aggregates = {call: column[row] for call, column in values.items()}
@@ -136,3 +148,9 @@ class Projection:
                 failures.append(Failure(row, error))
                 out.append(None)
         return pa.array(out, type=arrow_type(type))
+
+    def _bounds(self, ticks: Array) -> list[Any]:
+        """As expressions take them: times in microseconds, numbers as values."""
+        if self.measure.unit is not Unit.TIME:
+            return list(bound_column(ticks, self.measure).to_pylist())
+        return [tick if tick > BEGINNING else None for tick in ticks.tolist()]

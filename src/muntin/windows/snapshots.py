@@ -32,9 +32,10 @@ class Holding:
 
 
 def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], columns: Sequence[tuple[str, int]]) -> Layout:
-    """The form of a holding's partials."""
+    """The form of a holding's partials; of slide-by-tuple windows, see `tupleassembly`."""
     family = plans[predicates[0]].family
-    names, types = ("predicate", *key_names(family)), (pa.int64(), *key_types(family))
+    own = ("kind", "marks") if family.by_tuple else ("predicate",)
+    names, types = (*own, *key_names(family)), (*(pa.int64() for _ in own), *key_types(family))
     return Layout(names, types, tuple(plans[name].columns[at] for name, at in columns))
 
 

@@ -20,7 +20,7 @@ from muntin.plan.family import Family
 from muntin.plan.numbering import distinct
 from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
-from muntin.semantics import TimeWindow
+from muntin.semantics import LandmarkWindow, SlicedWindow
 from muntin.windows.arena import Arena
 from muntin.windows.blocks import BlockColumn
 from muntin.windows.groups import GroupIndex
@@ -28,6 +28,9 @@ from muntin.windows.matrix import LaneMatrix
 from muntin.windows.prefix import PrefixColumn
 from muntin.windows.ranges import RangeColumn, Work
 from muntin.windows.strands import StrandIndex
+
+#: Slices that are not worth merging.
+FEWEST_MERGED = 64
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class SliceStore:
         self.strands = StrandIndex(groups)
         self.work = Work()
         self.slices_seen = 0
+        self._merge_at = FEWEST_MERGED
         self.columns: dict[PartialColumn, RangeColumn] = {}
         self.plans: dict[str, QueryPlan] = {}
         self.predicates: dict[Expression | None, int] = {}
@@ -98,7 +102,7 @@ class SliceStore:
             self._keep(np.nonzero(self.strands.predicate != number)[0])
 
     @property
-    def windows(self) -> set[TimeWindow]:
+    def windows(self) -> set[SlicedWindow]:
         return {plan.query.sliding for plan in self.plans.values()}
 
     def waste(self, columns: Sequence[PartialColumn]) -> float:
@@ -166,6 +170,30 @@ class SliceStore:
             column.forget(punctuation)
         if count:
             self._drop_idle_strands()
+
+    def merge_before(self, punctuation: int) -> None:
+        """Where all windows are landmark windows, closed slices between two landmarks become one: no open window ends between them.
+
+        Done once there are twice as many slices as after the last time, so that each is gone over a bounded number of times.
+        """
+        if len(self.starts) < self._merge_at:
+            return
+        held, seen = self.held(), self.slices_seen
+        first_of_period = held.starts[np.nonzero(self._begins_period(held.starts))[0]]
+        own = first_of_period[np.searchsorted(first_of_period, held.starts, side="right") - 1]
+        starts = np.where(held.starts < punctuation, own, held.starts)
+        self.starts, self.strands = np.empty(0, dtype=np.int64), StrandIndex(self.strands.groups)
+        self.columns = {column: self._column(column) for column in self.columns}
+        self.absorb(Folded(starts, held.slice, held.predicate, held.group, held.states))
+        self.slices_seen, self._merge_at = seen, max(FEWEST_MERGED, 2 * len(self.starts))
+
+    def _begins_period(self, starts: Array) -> Array:
+        """Whether a landmark of some window lies between a slice and the one before it."""
+        begins: Array = np.arange(len(starts)) == 0
+        for window in self.windows:
+            if isinstance(window, LandmarkWindow) and window.period is not None:
+                begins[1:] |= np.diff((starts - window.offset) // window.period) != 0
+        return begins
 
     def _drop_idle_strands(self) -> None:
         """Once half the strands have no row left, make the matrices narrower: amortised over the strands that came."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muntin.aggregates.base import Array
-from muntin.timeline import BEGINNING
 from muntin.windows.bytuple import TupleWindows
 from muntin.windows.tuplerows import TupleRows
 
@@ -40,10 +39,7 @@ def restore(windows: TupleWindows, state: Held) -> None:
     """Put new windows into the state that was held."""
     windows.add_series(state.partition)
     windows.below = state.below.copy()
-    windows.punctuation = state.punctuation
-    if state.punctuation > BEGINNING:
-        windows.block = (state.punctuation - 1) // windows.window.range
-        windows.trim_at = state.punctuation - windows.window.range
+    windows.begin_at(state.punctuation)
     windows.previous = state.previous
     windows.hold(state.current)
     windows.wait(state.waiting)

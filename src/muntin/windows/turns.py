@@ -16,15 +16,20 @@ from muntin.windows.assembly import Assembly
 from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 
 
 @dataclass(frozen=True)
 class Turn:
-    """All that an entry does to an instance besides its partials. `plan` has the queries that are spread, under all groupings."""
+    """All that an entry does to an instance besides its partials. `plan` has the queries that are spread, under all groupings.
+
+    `latest` is the greatest time so far; `substreams` says which groups are further than all.
+    """
 
     plan: SharedPlan
     punctuation: int
     latest: int
+    substreams: Substreams = NO_SUBSTREAMS
     stops: Mapping[str, Stop] = field(default_factory=dict)
 
 
@@ -69,7 +74,7 @@ class Taking:
 
     def results(self) -> Iterator[ResultChunk]:
         turn = self.turn
-        yield from self.assembly.step(self.partials, turn.punctuation, turn.latest, turn.stops)
+        yield from self.assembly.step(self.partials, turn.punctuation, turn.latest, turn.substreams, turn.stops)
 
     def report(self) -> Report:
         assembly = self.assembly

@@ -1,0 +1,130 @@
+"""The slide-by-tuple windows of one query: its groups and partitions, its rows of a batch, its results.
+
+In: `Partials` whose shards are ticks, `Ends` of the core. Out: `TupleRows`, `ResultChunk`s in order of window end and group.
+Convention: a group is a series of the core; without PATTR all are of one partition. A tuple that fails WHERE still ends a window. So
+does one on which an expression fails; the first window that holds it stops the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from muntin.aggregates.base import Array, State
+from muntin.aggregates.sums import Count
+from muntin.columnar import arrow_type
+from muntin.errors import DataError
+from muntin.expression.tree import Column
+from muntin.plan.shared import ROWS, Grouping, PartialColumn, QueryPlan, marks_of
+from muntin.query.model import Lateness
+from muntin.semantics import TupleSlide
+from muntin.windows.bytuple import Ends, TupleWindows
+from muntin.windows.closing import ResultChunk, failed_rows
+from muntin.windows.groups import GroupIndex
+from muntin.windows.life import QueryLife
+from muntin.windows.results import Rows, SelectList
+from muntin.windows.segments import firsts_of
+from muntin.windows.shards import Partials
+from muntin.windows.tuplerows import States, TupleRows, chosen
+
+#: Rows and failures together: a window that has neither is nothing to look at.
+TOLD = PartialColumn(Count())
+
+
+class TupleQuery:
+    def __init__(self, plan: QueryPlan) -> None:
+        assert isinstance(plan.query.window, TupleSlide)
+        self.plan, self.window = plan, plan.query.window
+        self.select = SelectList(plan)
+        keys = plan.family.keys
+        self.groups = GroupIndex(tuple(arrow_type(key.type) for key in keys))
+        self.of_partition = [at for at, key in enumerate(keys) if isinstance(key, Column) and key.name in self.window.pattr]
+        self.partitions = GroupIndex(tuple(self.groups.types[at] for at in self.of_partition))
+        columns = [TOLD, *plan.columns]
+        lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in columns]
+        self.windows = TupleWindows(self.window, [column.partial for column in columns], lanes, empty=plan.query.emit_empty)
+        self._numbered = 0
+        self.series([], 0)
+
+    # -- rows in ----------------------------------------------------------------------------------------------------------------
+
+    def rows(self, partials: Partials, grouping: Grouping) -> TupleRows:
+        """What a batch has for the query, by tick and group."""
+        sources = [grouping.source(column, self.plan.query.where) for column in self.plan.columns]
+        marks = grouping.source(marks_of(self.window), None)
+        assert marks is not None
+        states = tuple(partials.states[at] for at in sources if at is not None)
+        return TupleRows(self.series(partials.keys, len(partials)), partials.at, partials.states[marks][0], self.with_told(states))
+
+    def with_told(self, states: States) -> States:
+        """The states of the query's columns, what they tell of first."""
+        told = states[0][0] if self.plan.failures is None else states[0][0] + states[1][0]
+        return ((told,), *states)
+
+    def series(self, keys: Sequence[pa.Array], rows: int) -> Array:
+        """The number of each row's group; a group that is new becomes a series of its partition."""
+        numbers = self.groups.numbers(keys, rows)
+        new = len(self.groups) - self._numbered
+        if new:
+            columns = [self.groups.columns()[at].slice(self._numbered) for at in self.of_partition]
+            self.windows.add_series(self.partitions.numbers(columns, new))
+            self._numbered = len(self.groups)
+        return numbers
+
+    def in_time(self, life: QueryLife, rows: TupleRows) -> TupleRows:
+        """What counts of a batch, with the late tuples counted. They end no window, and are dropped if every window up to RANGE after
+        them is closed too, or the policy for late rows is to drop them.
+        """
+        punctuation, consistent = self.windows.punctuation, self.plan.query.late.lateness is Lateness.CONSISTENT
+        late = rows.ticks < punctuation
+        if not late.any():
+            return rows
+        counts = rows.states[1][0]
+        dropped = late if consistent else rows.ticks + self.window.range <= punctuation
+        life.late += int(counts[late].sum())
+        life.dropped += int(counts[dropped].sum())
+        return rows.where(~late) if consistent else rows
+
+    # -- results out ------------------------------------------------------------------------------------------------------------
+
+    def results(self, ends: Ends, life: QueryLife) -> ResultChunk:
+        """The rows of closed windows, up to the first window whose data went wrong."""
+        ends = self._in_order(ends, since=life.since)
+        states = dict(zip(self.plan.columns, ends.states[1:], strict=True))
+        counted = np.nonzero((states[ROWS][0] > 0) | self.plan.query.emit_empty)[0]
+        end = ends.ticks[counted]
+        rows = Rows(counted, ends.series[counted], end - self.window.range, end, self.groups.columns())
+        table, kept, failures = self.select.table(rows, {column: at(state, counted) for column, state in states.items()})
+        wrong = [(int(rows.end[failure.row]), failure.error) for failure in failures] + self._broken(ends, states)
+        windows = ends.ticks
+        error: DataError | None = None
+        if wrong:
+            stop, error = min(wrong, key=lambda one: one[0])
+            table, windows = table.slice(0, int(np.searchsorted(end[kept], stop))), windows[windows < stop]
+            life.stopped = str(error)
+        return ResultChunk(self.plan.query.name, table, len(firsts_of(windows)), len(ends.ticks), error)
+
+    def _in_order(self, ends: Ends, *, since: int) -> Ends:
+        """By window end and group, without windows that start before the query joined."""
+        first = since + self.window.range - 1
+        if len(self.groups) == 1 and (np.diff(ends.ticks) > 0).all() and (not len(ends.ticks) or ends.ticks[0] >= first):
+            return ends
+        rank = np.empty(len(self.groups), dtype=np.int64)
+        rank[self.groups.order()] = np.arange(len(self.groups))
+        mine = np.nonzero(ends.ticks >= first)[0]
+        order = mine[np.lexsort((rank[ends.series[mine]], ends.ticks[mine]))]
+        return Ends(ends.series[order], ends.ticks[order], chosen(ends.states, order))
+
+    def _broken(self, ends: Ends, states: dict[PartialColumn, State]) -> list[tuple[int, DataError]]:
+        """The first window with a row on which an expression failed."""
+        if self.plan.failures is None:
+            return []
+        broken = states[self.plan.failures][0]
+        return [(int(ends.ticks[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0][:1]]
+
+
+def at(state: State, rows: Array) -> State:
+    """The states of some rows, ascending; as they are, if that is all of them."""
+    return state if len(rows) == len(state[0]) else tuple(lane[rows] for lane in state)

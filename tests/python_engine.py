@@ -32,6 +32,20 @@ class Batch:
     clock: int = 0
 
 
+def arrived(batch: Batch, attributes: Attributes) -> list[Row]:
+    """The rows of a batch with their numbers and their time of arrival."""
+    arrival = attributes.arrival(batch.clock)
+    return [{"row_num": attributes.rows + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
+
+
+def seen_in(rows: Sequence[Row], one: Attribute, stream: StreamDefinition) -> dict[Key, Seen]:
+    ticks: dict[Key, list[int]] = {}
+    columns = stream.disorder.substreams if one.name == stream.time else ()
+    for row in rows:
+        ticks.setdefault(tuple(row[name] for name in columns), []).append(tick_of(row, one))
+    return {key: Seen(len(some), min(some), max(some)) for key, some in ticks.items()}
+
+
 @dataclass
 class PythonEngine:
     stream: StreamDefinition
@@ -57,19 +71,11 @@ class PythonEngine:
         return self
 
     def take(self, batch: Batch) -> None:
-        arrival = self.attributes.arrival(batch.clock)
-        known = [{"row_num": self.attributes.rows + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
+        known = arrived(batch, self.attributes)
         partials = [python_partials(known, one) for one in self.plan.groupings]
-        seen = {str(one): self.seen(known, one) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
+        seen = {str(one): seen_in(known, one, self.stream) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
         self.attributes = self.attributes.observe(batch.clock, seen, len(known), {})
         self._step(partials, Step(batch.rows, (), batch.clock))
-
-    def seen(self, rows: Sequence[Row], one: Attribute) -> dict[Key, Seen]:
-        ticks: dict[Key, list[int]] = {}
-        columns = self.stream.disorder.substreams if one.name == self.stream.time else ()
-        for row in rows:
-            ticks.setdefault(tuple(row[name] for name in columns), []).append(tick_of(row, one))
-        return {key: Seen(len(some), min(some), max(some)) for key, some in ticks.items()}
 
     def _step(self, partials: Any, step: Step) -> None:
         for chunk in self.assemblies.step(partials, self.reach, self.substreams()):

@@ -14,32 +14,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cases import COLUMNS, bucket_of, cut, moment, python_partials, queries, rows
+from cases import COLUMNS, SCHEMA, bucket_of, cut, moment, python_partials, queries, rows
 from muntin.aggregates import AGGREGATES
+from muntin.disorder import Attributes
 from muntin.errors import CheckpointError
 from muntin.expression.tree import AggregateCall
 from muntin.plan.divide import Sharing
+from muntin.plan.family import family_of
+from muntin.plan.placing import Placement, Placing
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
-from muntin.query.model import GroupColumn, Output, Query
+from muntin.query.model import GroupColumn, Output, Query, StreamDefinition
 from muntin.schema import BIGINT
 from muntin.semantics import TimeWindow
+from muntin.spark.advance import advanced, followed
 from muntin.spark.assembling import Assembling, Step
 from muntin.spark.crew import Asked, Crew
-from muntin.spark.decoding import NO_FACTS, BatchFacts
 from muntin.spark.entries import Entry, EntryKind, Pin, Snapshot, snapshot_form, snapshot_from
+from muntin.spark.facts import BatchFacts
 from muntin.spark.instances import Order, Outcome, outcome_from, taken, taking
 from muntin.spark.parts import NO_PARTS, Parts, own_rows, part_name, write_partials
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
-from muntin.timeline import BEGINNING, END, instant_of
+from muntin.timeline import BEGINNING, END, SECOND, Duration, instant_of
 from muntin.windows.assembly import Assembly
 from muntin.windows.shards import grouping_layout
+from python_engine import Batch, PythonEngine, arrived, seen_in
+from test_laws import same
+from test_window_types import DECLARED, QUERIES, named, readings, stream
 
 BATCHES = 4
 #: What may happen before an entry.
 EVENTS = ("nothing", "folders lost", "tasks twice", "restart with 1", "restart with 3", "to the driver", "to the executors")
 
+STREAM = StreamDefinition("s", SCHEMA, "ts", slack=Duration(5))
 COUNT = AggregateCall("count", (), BIGINT)
 SEGMENT = GroupColumn("seg", COLUMNS["seg"])
 BY_SEGMENT = Query("q", "s", TimeWindow(20, 10), (Output("c", COUNT),), group_by=(SEGMENT,))
@@ -68,9 +76,11 @@ class InProcess(Crew):
 class Run:
     """A job on a directory: entries in, results out, with a restart or a move in between."""
 
-    def __init__(self, directory: Path, some: tuple[Any, ...], sharing: Sharing, instances: int) -> None:
+    def __init__(self, directory: Path, some: Sequence[Query], sharing: Sharing, instances: int, stream: StreamDefinition = STREAM) -> None:
         self.directory, self.spread = directory, True
-        self.planner = Planner(lambda _: some, AGGREGATES, sharing, spread=lambda family: self.spread and bool(family.keys))
+        self.placing = Placing(stream.time, Placement.EXECUTORS, instances)
+        self.attributes = Attributes.begun(stream)
+        self.planner = Planner(lambda _: some, AGGREGATES, sharing)
         self.crew = InProcess(directory, instances)
         self.assembling = Assembling(self.planner.nothing(), self.crew)
         self.found: list[tuple[str, pa.Table]] = []
@@ -78,7 +88,7 @@ class Run:
 
     @property
     def plan(self) -> SharedPlan:
-        return self.planner.placed(1, [one.name for one in self.planner.queries_of(1) if self.spread and one.group_by])
+        return self.planner.placed(1, [one.name for one in self.planner.queries_of(1) if self.spread and self.placing(family_of(one))])
 
     def happens(self, event: str) -> None:
         self.crew.twice = event == "tasks twice"
@@ -87,14 +97,17 @@ class Run:
         elif event.startswith("restart") and self.kept:
             self.crew = InProcess(self.directory, int(event[-1]))
             read = snapshot_from(self.kept.id, *snapshot_form(self.kept), self.planner)
-            self.assembling = Assembling.restored(read, self.crew)
+            self.attributes = Attributes.begun(self.attributes.stream).restored(self.attributes.record(), read.plan.attributes)
+            self.assembling = Assembling.restored(read, self.crew, self.attributes)
         elif event.startswith("to the"):
             self.spread = event == "to the executors"
 
-    def take(self, number: int, batch: list[dict[str, Any]] | None) -> None:
+    def take(self, number: int, batch: list[dict[str, Any]] | None, clock: int = 0) -> None:
         plan = self.plan
-        entry = self.entry(EntryId(number), plan, batch)
-        step = Step(entry, plan, END if batch is None else entry.facts.last - 5)
+        entry = self.entry(EntryId(number), plan, None if batch is None else Batch(batch, clock), clock)
+        before = followed(self.attributes, plan, entry.facts)
+        self.attributes = advanced(before, entry)
+        step = Step(entry, plan, before, self.attributes)
         came = self.assembling.take(step, Asked(returned=True, snapshot=True))
         self.found += self.assembling.results(step)
         parts = NO_PARTS
@@ -103,11 +116,14 @@ class Run:
             parts = came.snapshot
         counters = {"registry": 1} | self.assembling.counters()
         self.kept = Snapshot(entry.id, self.assembling.plan, self.assembling.holdings(), counters, parts)
-        self.assembling.rest(parts)
+        self.assembling.rest(parts, self.attributes)
 
-    def entry(self, id: EntryId, plan: SharedPlan, batch: list[dict[str, Any]] | None) -> Entry:
-        partials = [python_partials(batch or [], one) for one in plan.groupings]
-        facts = BatchFacts(len(batch), max((instant_of(row["ts"]) for row in batch), default=BEGINNING), 0) if batch else NO_FACTS
+    def entry(self, id: EntryId, plan: SharedPlan, batch: Batch | None, clock: int) -> Entry:
+        known = arrived(batch, self.attributes) if batch else []
+        partials = [python_partials(known, one) for one in plan.groupings]
+        stream = self.attributes.stream
+        columns = {*plan.attributes, *self.attributes.punctuators} if known else ()
+        facts = BatchFacts(len(known), seen={str(one): seen_in(known, one, stream) for one in columns if stream.schema.field(one.name)})
         spread = [at for at, one in enumerate(plan.groupings) if one.family.spread]
         parts = Parts(self.crew.instances)
         for instance in range(self.crew.instances if spread else 0):
@@ -115,7 +131,7 @@ class Run:
             own = {at: (plan.groupings[at], own_rows(partials[at], instance, self.crew.instances)) for at in spread}
             parts += Parts(self.crew.instances, (name,), write_partials(self.crew.parting(id).place / name, own))
         once = [grouping_layout(plan.groupings[at]).empty() if at in spread else one for at, one in enumerate(partials)]
-        pin = Pin(1, BEGINNING, END, "", division_names(plan))
+        pin = Pin(1, {}, END, clock, "", division_names(plan))
         return Entry(id, pin, once, facts, EntryKind.BATCH if batch is not None else EntryKind.CLOSING, parts)
 
 
@@ -159,6 +175,46 @@ def test_whatever_happens_between_entries_results_are_those_of_one_assembly(
     assert {name: life.results for name, life in run.assembling.lives.items()} == {name: life.results for name, life in alone.lives.items()}
     assert {name: life.late for name, life in run.assembling.lives.items()} == {name: life.late for name, life in alone.lives.items()}
     assert len(left) <= BATCHES + 1
+
+
+@settings(max_examples=40)
+@given(
+    some=st.lists(st.integers(0, len(QUERIES) - 1), min_size=1, max_size=4).map(lambda places: named([QUERIES[at] for at in places])),
+    some_rows=st.lists(readings, max_size=25),
+    places=st.lists(st.integers(0, 100), min_size=BATCHES - 1, max_size=BATCHES - 1),
+    pauses=st.lists(st.integers(0, 4), min_size=BATCHES, max_size=BATCHES),
+    declared=st.sampled_from(DECLARED),
+    sharing=st.sampled_from(Sharing),
+    events=st.lists(st.sampled_from(EVENTS), min_size=BATCHES + 1, max_size=BATCHES + 1),
+)
+def test_every_window_type_goes_on_beside_a_crew_and_with_it(
+    some: list[Query],
+    some_rows: list[dict[str, Any]],
+    places: list[int],
+    pauses: list[int],
+    declared: dict[str, str],
+    sharing: Sharing,
+    events: list[str],
+) -> None:
+    """Sub-streams that are further than the stream included: groups of theirs close on executors as they do in the driver."""
+    clocks = [sum(pauses[: at + 1]) * SECOND for at in range(BATCHES)]
+    batches = [Batch(part, clock) for part, clock in zip(cut(some_rows, places), clocks, strict=True)]
+    expected = PythonEngine(stream(**declared), some, sharing).run(batches).results
+    with tempfile.TemporaryDirectory() as scratch:
+        run = Run(Path(scratch) / uuid.uuid4().hex, some, sharing, 2, stream(**declared))
+        for number, (event, batch) in enumerate(zip(events, batches, strict=False)):
+            run.happens(event)
+            run.take(number, list(batch.rows), batch.clock)
+        run.happens(events[-1])
+        run.take(BATCHES, None, clocks[-1])
+    for one in some:
+        ours = [row for name, table in run.found if name == one.name for row in table.to_pylist()]
+        assert same(in_order(ours), in_order(expected[one.name])), f"{one}\nours  {ours}\nalone {expected[one.name]}"
+
+
+def in_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Instances have no order among them."""
+    return sorted(found, key=lambda row: (str(row.get("window_end")), str(row.get("window_start")), str(row.get("seg_id"))))
 
 
 def test_a_part_that_is_missing_is_refused_by_its_name() -> None:

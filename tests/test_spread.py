@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from muntin import schema
+from muntin.disorder import Seen
 from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Column, GroupKey
 from muntin.plan.family import Family
@@ -17,6 +18,7 @@ from muntin.plan.placing import MANY_GROUPS, Placement, Placing
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.semantics import Attribute, TimeWindow
 from muntin.spark.delivery import merged
+from muntin.spark.facts import NO_ROWS, BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.files import FileSink, Layout
@@ -53,6 +55,28 @@ def test_a_query_without_group_by_is_assembled_in_the_driver(placement: Placemen
     placing = Placing("ts", placement, 4)
     assert not placing(ALL)
     assert placing.reason(ALL) == "assembled in the driver: one group"
+
+
+@pytest.mark.parametrize(
+    ("family", "why"),
+    [
+        (Family((), (SYMBOL,), TS, by_tuple=True), "executors take no slide-by-tuple windows"),
+        (Family((), (SYMBOL,), Attribute("price")), "executors take windows over ts, these are over price"),
+    ],
+)
+def test_windows_that_executors_do_not_take_are_assembled_in_the_driver(family: Family, why: str) -> None:
+    placing = Placing("ts", Placement.EXECUTORS, 4)
+    assert not placing(family)
+    assert placing.reason(family) == f"assembled in the driver: {why}"
+    assert placing(BY_SYMBOL)
+
+
+def test_facts_of_the_parts_of_a_batch_add_up() -> None:
+    one = BatchFacts(3, dead=1, seen={"ts": {(): Seen(2, 5, 9)}}, missing={"price": 1})
+    two = BatchFacts(4, markers=1, seen={"ts": {(): Seen(3, 2, 7, marker=4)}, "price": {("a",): Seen(1, 6, 6)}}, missing={"price": 2})
+    seen = {"ts": {(): Seen(5, 2, 9, marker=4)}, "price": {("a",): Seen(1, 6, 6)}}
+    assert one + two == BatchFacts(7, 1, 1, seen, {"price": 3})
+    assert sum([one, two], NO_ROWS) == one + two
 
 
 def test_a_decision_stands_while_the_job_runs() -> None:

@@ -24,7 +24,8 @@ from muntin.disorder import Key, Seen
 from muntin.plan.shared import ROWS, Grouping
 from muntin.spark.decoding import AT, MARKER, MISSING, lane_prefix
 from muntin.spark.facts import BatchFacts
-from muntin.spark.partials import Pass, at_name, is_used, partial_columns
+from muntin.spark.lifting import at_name, is_used, partial_columns
+from muntin.spark.partials import Pass
 from muntin.spark.rows import Rows, micros_of
 from muntin.timeline import Interval
 from muntin.windows.shards import Partials

@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, reduce
-from typing import Any
+from functools import cached_property, lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import BUCKETS
-from muntin.plan.shared import Failures, Grouping, PartialColumn
+from muntin.plan.shared import Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.buckets import Buckets
 from muntin.spark.cells import CellSearch, Search
-from muntin.spark.columns import Compiled
 from muntin.spark.decoding import (
     AT,
     BUCKET,
@@ -44,6 +42,7 @@ from muntin.spark.decoding import (
     lane_prefix,
 )
 from muntin.spark.facts import BatchFacts
+from muntin.spark.lifting import at_name, is_good, is_placed, is_used, partial_columns
 from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of, row_column
 from muntin.spark.slicekey import SliceKey
@@ -215,44 +214,3 @@ class Pass:
 def bucket_of(keys: Sequence[Column]) -> Column:
     """Spark's own hash of the values that it groups by: NaN and both zeros are one value each."""
     return F.pmod(F.xxhash64(*keys), F.lit(BUCKETS)).cast("int")
-
-
-def at_name(number: int) -> str:
-    """The column of an instant inside the row's slice, found in one of the ways there are."""
-    return f"_muntin_at{number}"
-
-
-def is_good() -> Column:
-    """Not a dead letter: whatever its slices are, the row has an instant."""
-    return F.col(at_name(0)).isNotNull()
-
-
-def is_placed() -> Column:
-    """A tuple that has a place on the attribute, whether it found a match or not."""
-    return ~F.col(at_name(0)).isin(MISSING, MARKER)
-
-
-def is_used() -> Column:
-    """It has a slice."""
-    return F.col(at_name(0)) > F.lit(MARKER)
-
-
-def partial_columns(column: PartialColumn, functions: Any = F) -> tuple[Column, ...]:
-    """The Spark aggregates of one partial column, over the rows that satisfy its predicate."""
-    where = row_column(column.where) if column.where is not None else None
-    if isinstance(column.partial, Failures):
-        return (functions.count(F.when(is_good() & failed(column.args, where), F.lit(1))),)
-    args = [row_column(arg).value for arg in column.args]
-    if where is None:
-        return column.partial.lift(functions, *args)
-    return column.partial.lift(functions, *[F.when(where.value, arg) for arg in args or [F.lit(1)]])
-
-
-def failed(args: Sequence[Expression], where: Compiled | None) -> Column:
-    """True for rows on which the predicate fails, or that satisfy it and on which an argument fails."""
-    parts = [one for arg in args if (one := row_column(arg).failed) is not None]
-    anywhere = reduce(lambda a, b: a | b, parts) if parts else F.lit(False)
-    if where is None:
-        return anywhere
-    inside = F.coalesce(where.value, F.lit(False)) & anywhere
-    return inside if where.failed is None else where.failed | inside

@@ -41,6 +41,10 @@ def flat(column: Any) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
+def filled(array: pa.Array, null: float) -> pa.Array:
+    return array.fill_null(null) if array.null_count else array
+
+
 def integers(column: Any, *, null: int) -> Array:
     """Whole numbers, dates, timestamps and booleans as int64, NULL as `null`."""
     array = flat(column)
@@ -48,12 +52,11 @@ def integers(column: Any, *, null: int) -> Array:
         array = array.cast(pa.int8())
     elif pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
-    return np.array(array.cast(pa.int64()).fill_null(null).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.array(filled(array.cast(pa.int64()), null).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def floats(column: Any, *, null: float) -> Array:
-    array = flat(column).cast(pa.float64())
-    return np.array(array.fill_null(null).to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.array(filled(flat(column).cast(pa.float64()), null).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def objects(column: Any) -> Array:

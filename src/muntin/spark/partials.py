@@ -183,7 +183,8 @@ class Pass:
     def decoded(self, table: pa.Table, number: int) -> Partials:
         """What Spark returned for a grouping, as partials, without the rows that have no slice."""
         grouping = self.groupings[number]
-        table = table.filter(pa.array(integers(table[_AT], null=UNMATCHED) != UNMATCHED))
+        used = integers(table[_AT], null=UNMATCHED) != UNMATCHED
+        table = table if used.all() else table.filter(pa.array(used))
         keys = [f"_muntin_k{self.expressions.index(key)}" for key in grouping.keys]
         states = tuple(
             column.partial.decode(*(table[name] for name in table.column_names if name.startswith(prefix(place))))

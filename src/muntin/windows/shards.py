@@ -82,7 +82,7 @@ class Shards:
 
 def merged(partials: Partials, grouping: Grouping, start: Array, group: Array, cell: Array) -> Shards:
     """Partials whose slice, group and cell are known, with those of one shard combined."""
-    order = np.lexsort((cell, group, start))
+    order = ordered(start, group, cell)
     start, group, cell = start[order], group[order], cell[order]
     new_place = np.ones(len(order), dtype=bool)
     new_place[1:] = (start[1:] != start[:-1]) | (group[1:] != group[:-1])
@@ -94,3 +94,13 @@ def merged(partials: Partials, grouping: Grouping, start: Array, group: Array, c
         lanes = tuple(lane[order] for lane in state)
         states.append(lanes if len(firsts) == len(order) else column.partial.reduce(lanes, firsts))
     return Shards(start[places], group[places], (np.cumsum(new_place) - 1)[firsts], cell[firsts], tuple(states))
+
+
+def ordered(start: Array, group: Array, cell: Array) -> Array:
+    """The order by all three. One number for all three sorts twice as fast, and mostly there is one."""
+    if not len(start):
+        return np.empty(0, dtype=np.int64)
+    low, groups, cells = int(start.min()), int(group.max()) + 1, int(cell.max()) + 1
+    if (int(start.max()) - low + 1) * groups * cells >= 2**63:
+        return np.lexsort((cell, group, start))
+    return np.argsort(((start - low) * groups + group) * cells + cell, kind="stable")

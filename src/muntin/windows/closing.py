@@ -1,4 +1,4 @@
-"""Closing the windows of one store: enumerate them, combine their runs of slices, lower the results.
+"""Closing the windows of one store: enumerate them, combine their runs of slices, lower the results; and what came too late for them.
 
 In: a slice store and what each of its queries went through. Out: `ResultChunk`s. Convention: windows of all queries are put in one
 order, by end; a bounded number of windows × strands is in memory at once; each partial column is combined once per piece for every
@@ -22,7 +22,7 @@ from muntin.windows.due import WindowSet, with_empty
 from muntin.windows.life import QueryLife
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
-from muntin.windows.store import SliceStore
+from muntin.windows.store import Folded, SliceStore
 
 #: Windows × strands combined at once.
 CELLS_AT_ONCE = 4_000_000
@@ -81,6 +81,20 @@ class StoreWindows:
     def horizon(self, punctuation: int) -> int:
         return self.windows.horizon(punctuation)
 
+    def _since(self) -> Array:
+        """From when on each query takes part; one that stopped takes part in nothing."""
+        lives = (self.lives[plan.query.name] for plan in self.plans)
+        return np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
+
+    def count_late(self, starts: Array, below: Folded, punctuation: int) -> None:
+        """Rows in slices with these starts, all of them before the punctuation: per query how many missed a window, and how many all."""
+        some, every = self.windows.missed(starts, punctuation=punctuation, since=self._since())
+        for at in np.nonzero(some.any(axis=1))[0].tolist():
+            life, mine = self.lives[self.plans[at].query.name], below.predicate == self.predicate_of[at]
+            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
+            life.late += int(rows[some[at][slices]].sum())
+            life.dropped += int(rows[every[at][slices]].sum())
+
     def close(self, *, after: int, upto: int, latest: int) -> Iterator[ResultChunk]:
         for low, high in self._stretches(after, upto, latest):
             closing = self._closing(low, high, latest)
@@ -101,10 +115,9 @@ class StoreWindows:
 
     def _closing(self, after: int, upto: int, latest: int) -> Closing:
         """Every window that closes, in order of end."""
-        lives = [self.lives[plan.query.name] for plan in self.plans]
-        since = np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
-        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, since=since)
-        for at, (plan, life) in enumerate(zip(self.plans, lives, strict=True)):
+        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, since=self._since())
+        for at, plan in enumerate(self.plans):
+            life = self.lives[plan.query.name]
             if plan.query.emit_empty and not life.stopped:
                 others, mine = owner != at, ids[owner == at]
                 mine = with_empty(mine, after=after, upto=upto, latest=latest, window=plan.query.sliding, begun=life.begun)

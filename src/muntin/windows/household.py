@@ -16,11 +16,10 @@ import numpy as np
 from muntin.columnar import arrow_type
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
-from muntin.plan.shared import ROWS, QueryPlan
+from muntin.plan.shared import QueryPlan
 from muntin.plan.slices import Slicing
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
-from muntin.windows.due import WindowSet
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
 from muntin.windows.store import Folded, SliceStore
@@ -140,16 +139,8 @@ class Household:
             return
         below = folded.rows(np.nonzero(folded.start < punctuation)[0])
         starts = folded.starts[: np.searchsorted(folded.starts, punctuation)]
-        plans = list(self.plans)
-        since = np.array([self.lives[plan.query.name].since for plan in plans], dtype=np.int64)
-        windows = WindowSet(tuple(plan.query.sliding for plan in plans))
-        some, every = windows.missed(starts, punctuation=punctuation, since=since)
-        for at in np.nonzero(some.any(axis=1))[0].tolist():
-            life = self.lives[plans[at].query.name]
-            mine = below.predicate == self.predicates[plans[at].query.where]
-            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
-            life.late += int(rows[some[at][slices]].sum())
-            life.dropped += int(rows[every[at][slices]].sum())
+        for at in range(len(self.stores)):
+            self.windows_of(at).count_late(starts, below, punctuation)
 
     def width(self) -> int:
         """Strands that there are, or could be once every group has met every predicate."""

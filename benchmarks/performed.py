@@ -1,6 +1,7 @@
 """What assembly holds and has done, looked up in its stores.
 
-In: an `Assembly`, or those of a stream. Out: its stores, and the combines they performed. Convention: benchmarks look inside here and nowhere else.
+In: an `Assembly`, or those of a stream. Out: its stores, and the combines they performed. Convention: benchmarks look inside here and
+nowhere else.
 """
 
 from __future__ import annotations

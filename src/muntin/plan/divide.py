@@ -67,6 +67,7 @@ class Division:
 
     @cached_property
     def families(self) -> frozenset[Family]:
+        """More than one, if some are rolled up."""
         return frozenset(map(family_of, self.queries))
 
     @cached_property
@@ -117,8 +118,8 @@ def family_divisions(members: Sequence[Query], sharing: Sharing, load: Load, *, 
     by_name = {way.name: way for way in ways}
     if sharing is Sharing.SLICES or "joint" not in by_name:
         return by_name["conditional"].divisions
-    countable = math.prod(axis.scale.size for axis in all_axes(by_name["joint"].divisions).values()) <= MOST_CELLS
-    return by_name["joint" if countable else "marginal"].divisions
+    joint = by_name["joint"].divisions
+    return joint if is_countable(sizes_of(all_axes(joint).values())) else by_name["marginal"].divisions
 
 
 def choices(members: Sequence[Query], load: Load, *, spread: bool = False) -> list[Choice]:
@@ -148,7 +149,7 @@ def cost(parts: Sequence[Division], load: Load) -> float:
 
 def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: int, load: Load) -> float:
     """What a grouping costs besides the searches: its rows, its shards, and each shard held against each predicate."""
-    if math.prod(sizes.values()) > MOST_CELLS:
+    if not is_countable(sizes):
         return math.inf
     each_row, each_shard = (ROW_NS, SHARD_NS + FOLD_NS * predicates) if sizes else (ROW_NS + PREDICATE_NS * predicates, SHARD_NS)
     return load.rows * each_row + load.shards(family, sizes) * each_shard
@@ -236,6 +237,11 @@ def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
     return {axis.expression: axis.scale.size for axis in axes}
 
 
+def is_countable(sizes: Mapping[Expression, int]) -> bool:
+    """Whether the cells on axes of these sizes can be told apart by one number."""
+    return math.prod(sizes.values()) <= MOST_CELLS
+
+
 def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Division] | None:
     """The same groupings for queries of which some came or went; None if one that came fits into none of them."""
     place = {query: at for at, part in enumerate(parts) for query in part.queries}
@@ -247,8 +253,7 @@ def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Divisio
         members[min(fitting, key=lambda at: len(parts[at].expressions))].append(query)
     changed = [Division(tuple(some), part.by_cell, part.spread) for some, part in zip(members, parts, strict=True) if some]
     axes = all_axes(changed)
-    countable = all(math.prod(sizes_of(part.axes(axes)).values()) <= MOST_CELLS for part in changed)
-    return changed if countable else None
+    return changed if all(is_countable(sizes_of(part.axes(axes))) for part in changed) else None
 
 
 def fits(query: Query, part: Division) -> bool:

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from muntin.errors import Refusal
 from muntin.semantics.attribute import Attribute
-from muntin.semantics.measure import ROWS, TIME, Measure
+from muntin.semantics.measure import ROWS, TIME, Measure, check_lengths
 from muntin.semantics.sliding import WindowIds, partition_text
 from muntin.timeline import Interval
 
@@ -39,12 +38,7 @@ class TupleSlide:
     pattr: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.range <= 0 or self.slide <= 0:
-            raise Refusal(
-                "RANGE and SLIDE are longer than zero",
-                values=f"RANGE {self.measure.text(self.range)}, SLIDE {ROWS.text(self.slide)}",
-                way_out="give both a positive length",
-            )
+        check_lengths(self.range, self.slide, measured=self.measure, slid=ROWS)
 
     @property
     def wattr(self) -> str:

@@ -129,3 +129,13 @@ def number_text(number: Decimal) -> str:
     """
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def check_lengths(range: int, slide: int, *, measured: Measure, slid: Measure) -> None:
+    """Refuses a window without extent or without an end to slide to; lengths in ticks of the measures."""
+    if range <= 0 or slide <= 0:
+        raise Refusal(
+            "RANGE and SLIDE are longer than zero",
+            values=f"RANGE {measured.text(range)}, SLIDE {slid.text(slide)}",
+            way_out="give both a positive length",
+        )

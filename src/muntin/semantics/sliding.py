@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from muntin.errors import Refusal
 from muntin.semantics.attribute import Attribute
-from muntin.semantics.measure import TIME, Measure
+from muntin.semantics.measure import TIME, Measure, check_lengths
 from muntin.timeline import Interval, Progression
 
 #: The ids of a tick or of a span: a run of integers.
@@ -50,12 +49,7 @@ class SlidingWindow:
     pattr: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.range <= 0 or self.slide <= 0:
-            raise Refusal(
-                "RANGE and SLIDE are longer than zero",
-                values=f"RANGE {self.measure.text(self.range)}, SLIDE {self.measure.text(self.slide)}",
-                way_out="give both a positive length",
-            )
+        check_lengths(self.range, self.slide, measured=self.measure, slid=self.measure)
 
     @property
     def kind(self) -> WindowKind:

@@ -1,4 +1,4 @@
-"""Closing the windows of one store: enumerate them, combine their runs of slices, lower the results.
+"""Closing the windows of one store: enumerate them, combine their runs of slices, lower the results; and what came too late for them.
 
 In: a slice store and what each of its queries went through. Out: `ResultChunk`s. Convention: windows of all queries are put in one
 order, by end; a bounded number of windows × strands is in memory at once; each partial column is combined once per piece for every
@@ -23,7 +23,7 @@ from muntin.windows.landmarks import window_set
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.ranges import Pairs, Runs
 from muntin.windows.results import Failure, Rows, SelectList
-from muntin.windows.store import SliceStore
+from muntin.windows.store import Folded, SliceStore
 from muntin.windows.substreams import Closed
 
 #: Windows × strands combined at once.
@@ -86,6 +86,22 @@ class StoreWindows:
     def horizon(self, punctuation: int) -> int:
         return self.windows.horizon(punctuation)
 
+    def _since(self) -> Array:
+        """From when on each query takes part; one that stopped takes part in nothing."""
+        lives = (self.lives[plan.query.name] for plan in self.plans)
+        return np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
+
+    def count_late(self, starts: Array, below: Folded, punctuation: int, *, consistent: bool) -> None:
+        """Rows in slices with these starts, all of them before the punctuation: per query how many missed a window, and
+        how many count in none.
+        """
+        some, every = self.windows.missed(starts, punctuation=punctuation, since=self._since())
+        for at in np.nonzero(some.any(axis=1))[0].tolist():
+            life, mine = self.lives[self.plans[at].query.name], below.predicate == self.predicate_of[at]
+            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
+            life.late += int(rows[some[at][slices]].sum())
+            life.dropped += int(rows[(some if consistent else every)[at][slices]].sum())
+
     def close(self, *, after: int, upto: int, latest: int, stops: dict[str, Stop], groups: Closed | None = None) -> Iterator[ResultChunk]:
         """Windows that end in `(after, upto]`; where groups have punctuations of their own, each group's that end up to its own."""
         self._stops, self._groups, self._counted_upto = stops, groups, upto
@@ -108,10 +124,9 @@ class StoreWindows:
 
     def _closing(self, after: int, upto: int, latest: int) -> Closing:
         """Every window that closes, in order of end."""
-        lives = [self.lives[plan.query.name] for plan in self.plans]
-        since = np.array([END if life.stopped else life.since for life in lives], dtype=np.int64)
-        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, latest=latest, since=since)
-        for at, (plan, life) in enumerate(zip(self.plans, lives, strict=True)):
+        owner, ids = self.windows.closing(self.store.starts, after=after, upto=upto, latest=latest, since=self._since())
+        for at, plan in enumerate(self.plans):
+            life = self.lives[plan.query.name]
             if plan.query.emit_empty and not life.stopped:
                 others, mine = owner != at, ids[owner == at]
                 mine = with_empty(mine, after=after, upto=upto, latest=latest, window=plan.query.sliding, begun=life.begun)

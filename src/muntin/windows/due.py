@@ -1,6 +1,6 @@
 """Which windows a punctuation closes: those that end between the last punctuation and this one and hold a slice with rows.
 
-In: slice starts in hand, two punctuations, a window. Out: window-ids, and horizons below which slices are no longer needed.
+In: slice starts in hand, two punctuations, windows. Out: window-ids, and horizons below which slices are no longer needed.
 Convention: only windows that meet a slice in hand are enumerated, so a jump of the clock over years costs nothing.
 Paper: window-id-2005, section 5.2 (output and purge on punctuation).
 """

@@ -22,7 +22,7 @@ from muntin.semantics import SlicedWindow
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.closing import ResultChunk, StoreWindows
 from muntin.windows.groups import GroupIndex
-from muntin.windows.landmarks import is_late, missed, window_set
+from muntin.windows.landmarks import is_late, missed
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import key_types
 from muntin.windows.store import Folded, SliceStore
@@ -172,16 +172,8 @@ class Household:
     def _count_late(self, folded: Folded, punctuation: int) -> None:
         below = folded.rows(np.nonzero(folded.start < punctuation)[0])
         starts = folded.starts[: np.searchsorted(folded.starts, punctuation)]
-        plans = list(self.plans)
-        since = np.array([self.lives[plan.query.name].since for plan in plans], dtype=np.int64)
-        windows = window_set([plan.query.sliding for plan in plans])
-        some, every = windows.missed(starts, punctuation=punctuation, since=since)
-        for at in np.nonzero(some.any(axis=1))[0].tolist():
-            life = self.lives[plans[at].query.name]
-            mine = below.predicate == self.predicates[plans[at].query.where]
-            rows, slices = below.states[ROWS][0][mine], below.slice[mine]
-            life.late += int(rows[some[at][slices]].sum())
-            life.dropped += int(rows[(every if self.consistent is None else some)[at][slices]].sum())
+        for at in range(len(self.stores)):
+            self.windows_of(at).count_late(starts, below, punctuation, consistent=self.consistent is not None)
 
     def _count_late_by_group(self, folded: Folded, punctuation: Array) -> None:
         """The same where groups have punctuations of their own."""

@@ -1,11 +1,13 @@
 """Who owns a place on a shared store, where there are no locks: claims, renewed by heartbeats.
 
 In: a place. Out: a `Claim` to check before every commit and to close; `Occupied` if another job's claim is alive.
-Convention: a claim is a file `_owners/<number>-<token>`, and whoever has the highest one owns the place. Numbers only rise: a claim is
-given up by saying so in it, never by deleting it. The next number is claimed when the newest claim was given up, or its heartbeat is
-stale, or its process is known to be gone; from then on the former owner, should it wake up, finds that its claim is not the highest
-and refuses to commit. A write that was under way when its process was paused can still land: it is whole, and of an entry that the
-new owner computes from the same rows. The clocks of the hosts agree to within half a minute.
+Convention: a claim is a file `_owners/<number>-<token>-<beat>`, and whoever has the highest one owns the place. Numbers only rise:
+a claim is given up by saying so in it, never by deleting it; a heartbeat writes another file and removes the one before the last,
+so that whoever lists the directory finds one, also where replacing a file is deleting it first. The next number is claimed when the
+newest claim was given up, or its heartbeat is stale, or its process is known to be gone; from then on the former owner, should it
+wake up, finds that its claim is not the highest and refuses to commit. A write that was under way when its process was paused can
+still land: it is whole, and of an entry that the new owner computes from the same rows. The clocks of the hosts agree to within
+half a minute.
 """
 
 from __future__ import annotations
@@ -65,9 +67,10 @@ class Claim:
         newest = newest_claim(place)
         if newest is not None and newest[1].alive:
             raise _occupied(place, newest[1])
-        self._file = place / OWNERS / _claim_name(newest[0] if newest else "", uuid.uuid4().hex)
+        self._name = _claim_name(newest[0] if newest else "", uuid.uuid4().hex)
+        self._beats = 0
         self._overtaken = False
-        self._writing = threading.Lock()  # where replacing a file is deleting and renaming, nobody looks in between
+        self._writing = threading.Lock()
         self._renew()
         self._settle()
         self._closing = threading.Event()
@@ -95,10 +98,10 @@ class Claim:
         time.sleep(SETTLE_SECONDS)
         if not self._highest():
             newest = newest_claim(self._place)
-            self._file.remove()
+            self._file(self._beats).remove()
             raise _occupied(self._place, newest[1] if newest else Owner.this_process())
         for name in (self._place / OWNERS).files():
-            if name < self._file.name:
+            if name < self._name:
                 (self._place / OWNERS / name).remove()
 
     def _renewing(self) -> None:
@@ -111,10 +114,16 @@ class Claim:
 
     def _highest(self) -> bool:
         claims = (self._place / OWNERS).files()
-        return bool(claims) and claims[-1] == self._file.name
+        return bool(claims) and claims[-1].startswith(self._name)
+
+    def _file(self, beat: int) -> Place:
+        return self._place / OWNERS / f"{self._name}-{beat:012d}"
 
     def _renew(self, *, given_up: bool = False) -> None:
-        durable.write(self._file, asdict(replace(Owner.this_process(), given_up=given_up)))
+        self._beats += 1
+        durable.write(self._file(self._beats), asdict(replace(Owner.this_process(), given_up=given_up)))
+        if self._beats > 2:
+            self._file(self._beats - 2).remove()
 
 
 def newest_claim(place: Place) -> tuple[str, Owner] | None:

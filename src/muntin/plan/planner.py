@@ -7,7 +7,7 @@ Convention: a plan is changed for a better one only where that saves enough to b
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muntin.aggregates.base import Aggregate
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, adapted, cost, divisions, nowhere
@@ -21,6 +21,9 @@ WORTHWHILE = 0.8
 
 #: Where the number of queries grows or shrinks by this factor, the divisions are decided on again.
 GROWN = 1.5
+
+#: How much the latest batch counts in what is remembered of changes.
+RECENT = 0.25
 
 #: Plans kept, for batches pinned to one of the latest versions.
 MOST_KEPT = 4
@@ -41,6 +44,7 @@ class Planner:
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
     _decided_for: int = 0
+    _changes: float = 0.0
 
     def nothing(self) -> SharedPlan:
         """A plan without queries."""
@@ -48,16 +52,20 @@ class Planner:
 
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
         """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
+        changed = self._chosen is not None and self._chosen[0] != version
+        self._changes += RECENT * (changed - self._changes)
         if self._chosen is None or self._chosen[:2] != (version, load):
             queries = self.queries_of(version)
-            parts = self._adapted(queries, load)
-            if parts is None:
-                parts, self._decided_for = divisions(queries, self.sharing, load, self.spread), len(queries)
-                stays = present is not None and same_places(parts, present.division)
-                if present is not None and stays and cost(parts, load) > WORTHWHILE * cost(present.division, load):
-                    parts = present.division
+            parts = self._adapted(queries, load) or self._decided(queries, replace(load, changes=self._changes), present)
             self._chosen = version, load, self._plan(version, parts)
         return self._chosen[2]
+
+    def _decided(self, queries: Sequence[Query], load: Load, present: SharedPlan | None) -> Sequence[Division]:
+        parts, self._decided_for = divisions(queries, self.sharing, load, self.spread), len(queries)
+        stays = present is not None and same_places(parts, present.division)
+        if present is not None and stays and cost(parts, load) > WORTHWHILE * cost(present.division, load):
+            return present.division
+        return parts
 
     def _adapted(self, queries: Sequence[Query], load: Load) -> Sequence[Division] | None:
         """The divisions chosen last, for other queries under the same load; None if there are many more or fewer than they were for."""

@@ -67,8 +67,9 @@ class Assemblies:
 
     def use(self, plan: SharedPlan, reaches: Reaches) -> None:
         """Go on with another plan."""
-        places = {one.query.name: place_of(one.query) for one in self.plan.queries}
-        moved = {name for one in plan.queries if places.get(name := one.query.name, place_of(one.query)) != place_of(one.query)}
+        places = {one.query.name: one.query for one in self.plan.queries}
+        changed = ((one.query, places.get(one.query.name, one.query)) for one in plan.queries)
+        moved = {new.name for new, old in changed if new is not old and place_of(new) != place_of(old)}
         if moved:  # of queries that come back with another window, the old ones leave first: what they went through goes by the name
             staying = replace(plan, queries=tuple(one for one in plan.queries if one.query.name not in moved))
             self._use(parts_of(staying), plan, reaches)

@@ -77,7 +77,7 @@ def test_a_plan_is_had_again_by_its_names() -> None:
 def test_where_predicates_come_and_go_they_get_no_columns_of_their_own() -> None:
     """Over few rows, three predicates are cheapest as columns, which need new code for every newcomer; cells do not."""
     versions = [checked(*BY_A[at : at + 3]) for at in range(9)]
-    choice, few = planner(versions), Load(rows=10_000, slices=60)
+    choice, few = planner(versions), Load(rows=2_000, slices=60)
     plans = [choice.choose(version, few) for version in range(len(versions))]
     assert cells(plans[0]) == [frozenset()]
     assert cells(plans[-1]) == [frozenset({"a"})]

@@ -21,7 +21,7 @@ from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
-from muntin.plan.fragments import Axis, axes_of, touched
+from muntin.plan.fragments import Axis, Scale, axes_of, touched
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
 
@@ -244,13 +244,13 @@ def roll_up_cost(part: Division, load: Load) -> float:
 
 
 def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
-    """How many positions each expression has."""
-    return {axis.expression: axis.scale.size for axis in axes}
+    """How many positions the values of each expression can be in."""
+    return {axis.expression: len(axis.cuts) + 1 for axis in axes}
 
 
 def is_countable(sizes: Mapping[Expression, int]) -> bool:
-    """Whether the cells on axes of these sizes can be told apart by one number."""
-    return math.prod(sizes.values()) <= MOST_CELLS
+    """Whether the cells on axes of these sizes can be told apart by one number, with all the room that their scales have."""
+    return math.prod(Scale.of(size - 1).size for size in sizes.values()) <= MOST_CELLS
 
 
 def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Division] | None:

@@ -61,12 +61,16 @@ class PythonEngine:
         self.results = {query.name: [] for query in self.queries}
         self.promised: list[dict[Attribute, Punctuations]] = []
 
+    def early(self, clock: int) -> set[int]:
+        every = {query.emit_every.micros for query in self.queries if query.emit_every}
+        return {one for one in every if self.before.begins_period(one, clock)}
+
     def run(self, batches: Sequence[Batch], *, restart_after: int | None = None) -> PythonEngine:
         for at, batch in enumerate(batches):
             self.take(batch)
             if at == restart_after:
                 self.restart()
-        self.attributes = self.attributes.closed()
+        self.before, self.attributes = self.attributes, self.attributes.closed()
         self._step([grouping_layout(one).empty() for one in self.plan.groupings], Step((), (), batches[-1].clock if batches else 0))
         return self
 
@@ -74,11 +78,11 @@ class PythonEngine:
         known = arrived(batch, self.attributes)
         partials = [python_partials(known, one) for one in self.plan.groupings]
         seen = {str(one): seen_in(known, one, self.stream) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
-        self.attributes = self.attributes.observe(batch.clock, seen, len(known), {})
+        self.before, self.attributes = self.attributes, self.attributes.observe(batch.clock, seen, len(known), {})
         self._step(partials, Step(batch.rows, (), batch.clock))
 
     def _step(self, partials: Any, step: Step) -> None:
-        for chunk in self.assemblies.step(partials, self.reach, self.substreams()):
+        for chunk in self.assemblies.step(partials, self.reach, self.substreams(), self.early(step.clock)):
             assert chunk.error is None, chunk.error
             self.results[chunk.query] += chunk.table.to_pylist()
         self.steps.append(step)

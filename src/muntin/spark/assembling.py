@@ -159,9 +159,7 @@ class Assembling:
         self._report = report
         self.once.aggregations.final += report.final
         for name, count in report.counts.items():
-            life = self._spread[name]
-            life.windows, life.results = life.windows + count.windows, life.results + count.results
-            life.late, life.dropped = life.late + count.late, life.dropped + count.dropped
+            count.count(self._spread[name])
         for name, stop in report.stops.items():
             self._spread[name].stopped = str(stop.error)
 

@@ -122,5 +122,5 @@ class Attributes:
         known = [one for one in followed.punctuators if str(one) in kept]
         punctuators = {one: restored(followed.punctuators[one], kept[str(one)]) for one in known}
         latest = {one: int(kept[str(one)]["latest"]) for one in known}
-        counted = {"rows": int(recorded["rows"]), "clock": int(recorded["clock"])}
-        return replace(followed, punctuators={**followed.punctuators, **punctuators}, latest=latest, **counted)
+        punctuators, rows, clock = {**followed.punctuators, **punctuators}, int(recorded["rows"]), int(recorded["clock"])
+        return replace(followed, punctuators=punctuators, latest=latest, rows=rows, clock=clock)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
 from muntin.semantics import Attribute
-from muntin.spark.advance import reaches, substreams_of
+from muntin.spark.advance import early, reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
 from muntin.spark.entries import Entry, Snapshot
 from muntin.spark.instances import Basis, Told
@@ -44,9 +44,13 @@ class Step:
     before: Attributes
     after: Attributes
 
+    @property
+    def early(self) -> frozenset[int]:
+        return early(self.before, self.after, self.plan)
+
     def told(self, stops: Mapping[str, Stop]) -> Told:
         time = self.after.time
-        turn = Turn(self.plan.part(spread=True), time.punctuation, time.latest, substreams_of(self.after), stops)
+        turn = Turn(self.plan.part(spread=True), time.punctuation, time.latest, substreams_of(self.after), stops, self.early)
         return Told(self.entry.id, turn, self.entry.parts)
 
 
@@ -152,7 +156,7 @@ class Assembling:
 
     def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
         """What the driver assembles of an entry; exhaust it."""
-        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after))
+        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after), step.early)
         return ((chunk.query, chunk.table) for chunk in chunks if chunk.table.num_rows)
 
     def _record(self, report: Report) -> None:

@@ -63,8 +63,8 @@ class Traffic:
         os.utime(path, (1_700_000_000 + number,) * 2)
         self.batches.append(Batch(rows, (number + 1) * SECOND))
 
-    def engine(self, spark: SparkSession, options: str, **texts: str) -> Engine:
-        engine = Engine(spark)
+    def engine(self, spark: SparkSession, options: str, *, assembly: str = "driver", instances: int = 1, **texts: str) -> Engine:
+        engine = Engine(spark, assembly=assembly, instances=instances)
         engine.execute(CREATE.format(path=self.directory, format="json", options=options))
         for name, text in texts.items():
             engine.add(text, name=name)

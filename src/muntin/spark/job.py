@@ -192,7 +192,8 @@ class StreamJob:
 
     def _read(self, entry: EntryId, frame: DataFrame, pin: Pin, spans: Spans | None) -> Collected:
         plan = self.planner.named(pin.registry, pin.division)
-        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows))
+        since = {name: life.since for name, life in self.assembly.lives.items()}
+        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows, since))
 
     def _pinned(self, entry: EntryId) -> Pin:
         if self.log and (pinned := self.log.pinned(entry)):

@@ -109,11 +109,17 @@ class PythonEngine:
         parts = [Promise(below, tuple(zip(columns, key, strict=True))) for key, below in made.of.items() if columns]
         return [Promise(made.overall), *parts]
 
+    def told(self, query: Query) -> list[Row]:
+        """What the reference has emitted so far, told the same promises."""
+        return emitted(query, self._promised(query), AGGREGATES)
+
     def truth(self, query: Query) -> list[Row]:
-        """What the reference emits, told the same promises."""
+        """What the reference emits in all, once the input has ended."""
+        steps = self._promised(query)
+        return emitted(query, [*steps[:-1], replace(steps[-1], promises=(Promise(END),))], AGGREGATES)
+
+    def _promised(self, query: Query) -> list[Step]:
         over = query.window.attribute
-        steps = [
+        return [
             replace(step, promises=self.promises(query, promised[over])) for step, promised in zip(self.steps, self.promised, strict=True)
         ]
-        steps[-1] = replace(steps[-1], promises=(Promise(END),))
-        return emitted(query, steps, AGGREGATES)

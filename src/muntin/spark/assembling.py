@@ -27,7 +27,7 @@ from muntin.spark.sinks.base import EntryId
 from muntin.timeline import BEGINNING
 from muntin.windows.assemblies import Assemblies
 from muntin.windows.assembly import Aggregations
-from muntin.windows.life import QueryLife, Stop
+from muntin.windows.life import QueryLife, Stop, stopped
 from muntin.windows.snapshots import Holding
 from muntin.windows.substreams import Substreams
 from muntin.windows.turns import Report, Turn
@@ -200,7 +200,7 @@ class Assembling:
     @property
     def stopped(self) -> dict[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+        return stopped(self.lives)
 
     @property
     def holds(self) -> bool:

@@ -15,7 +15,7 @@ from muntin.query.model import Query
 from muntin.semantics import Attribute, TupleSlide
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, stopped
 from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
@@ -123,7 +123,7 @@ class Assemblies:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+        return stopped(self.lives)
 
     @property
     def slices_seen(self) -> int:

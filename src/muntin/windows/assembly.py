@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
@@ -226,11 +225,6 @@ class Assembly:
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
     @property
-    def stopped(self) -> dict[str, str]:
-        """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
-
-    @property
     def slices_seen(self) -> int:
         """Slices that ever held a row, of the queries there are."""
         return sum(store.slices_seen for home in self.households.values() for store in home.stores)
@@ -252,11 +246,3 @@ class Assembly:
     def cells(self) -> int:
         """Slices × strands in hand."""
         return sum(len(store.starts) * len(store.strands) for home in self.households.values() for store in home.stores)
-
-
-def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:
-    """All rows of each query in one table."""
-    tables: dict[str, list[pa.Table]] = {}
-    for chunk in chunks:
-        tables.setdefault(chunk.query, []).append(chunk.table)
-    return {query: pa.concat_tables(parts) for query, parts in tables.items()}

@@ -5,6 +5,7 @@ In: counted by `assembly` and `closing`. Out: goes into the slice log with every
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.errors import DataError
@@ -33,6 +34,11 @@ class QueryLife:
     def begun(self) -> bool:
         """Whether EMIT EMPTY has had its first window."""
         return self.first < END
+
+
+def stopped(lives: Mapping[str, QueryLife]) -> dict[str, str]:
+    """Queries that stopped on their data, with the error of each."""
+    return {name: life.stopped for name, life in lives.items() if life.stopped}
 
 
 @dataclass(frozen=True, order=True)

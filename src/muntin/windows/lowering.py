@@ -52,6 +52,14 @@ class ResultChunk:
         life.corrected += rows if self.manner is Manner.CORRECTED else 0
 
 
+def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:
+    """All rows of each query in one table."""
+    tables: dict[str, list[pa.Table]] = {}
+    for chunk in chunks:
+        tables.setdefault(chunk.query, []).append(chunk.table)
+    return {query: pa.concat_tables(parts) for query, parts in tables.items()}
+
+
 @dataclass(frozen=True)
 class Closing:
     """Windows in order of end: the query each belongs to and its run of slices."""

@@ -262,7 +262,7 @@ def test_late_rows_are_counted_and_written_with_the_punctuation_they_missed(spar
     late = [json.loads(line) for part in (tmp_path / "late").rglob("*.json") for line in part.read_text().splitlines()]
     assert [(row["vehicles"], row["late_on"], row["punctuation"]) for row in late] == [(7, "ts", "1970-01-01T00:00:30.000Z")]
     assert {tuple(one["queries"]): (one["first_end"][17:19], one["last_end"][17:19]) for one in late[0]["missed"]} == {
-        ("generous", "consistent"): ("20", "30"),
+        ("consistent", "generous"): ("20", "30"),
         ("corrected",): ("20", "20"),
         ("daily",): ("20", "20"),
         ("tuples",): ("12", "20"),

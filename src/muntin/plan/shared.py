@@ -184,15 +184,15 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
     known = all_axes(parts)
     for part in parts:
         columns: dict[PartialColumn, None] = {}
-        for query in part.queries:
-            plan = query_plan(query, len(groupings), aggregates, spread=part.spread)
-            plans.append(plan)
-            for column in plan.columns:
-                source = computed(column, query.where, by_cell=part.by_cell)
+        mine = [query_plan(query, len(groupings), aggregates, spread=part.spread) for query in part.queries]
+        plans += mine
+        for stood_on, where in dict.fromkeys((plan.columns, None if part.by_cell else plan.query.where) for plan in mine):
+            for column in stood_on:
+                source = computed(column, where, by_cell=part.by_cell)
                 if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
-            if isinstance(query.window, TupleSlide):
-                columns.setdefault(marks_of(query.window))
+        for window in dict.fromkeys(query.window for query in part.queries if isinstance(query.window, TupleSlide)):
+            columns.setdefault(marks_of(window))
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
 
@@ -228,6 +228,7 @@ def failures_of(query: Query) -> PartialColumn | None:
     return shared(PartialColumn(Failures(), fallible)) if fallible or (query.where is not None and can_fail(query.where)) else None
 
 
+@lru_cache(maxsize=10_000)
 def can_fail(expression: Expression) -> bool:
     """Whether some row could make a function in the expression fail."""
     return any(node_can_fail(node) for node in walk(expression))

@@ -96,6 +96,13 @@ class PythonEngine:
         time = Attribute(self.stream.time)
         return {time: Substreams(self.stream.disorder.substreams, self.attributes.punctuators[time].punctuations.of)}
 
+    def change(self, queries: Sequence[Query]) -> None:
+        """Other queries from the next batch on."""
+        self.queries, self.plan = queries, shared_plan(queries, AGGREGATES, sharing=self.sharing)
+        self.attributes = self.attributes.following({query.window.attribute for query in queries})
+        self.assemblies.use(self.plan, self.reach)
+        self.results = {query.name: [] for query in queries} | self.results
+
     def restart(self) -> None:
         """As a resumed job: from a snapshot and what was recorded."""
         holdings, recorded = self.assemblies.snapshot(), self.attributes.record()

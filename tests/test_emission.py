@@ -138,3 +138,33 @@ def test_a_correction_that_fails_stops_its_query_and_no_other() -> None:
     with pytest.raises(AssertionError, match="1 row failed"):
         engine.take(Batch([reading(2, vehicles=0)]))
     assert list(engine.assemblies.stopped) == ["q0"]
+
+
+OVER_TIME = [one for one in EMITTING if one.window.attribute.name == "ts"]
+
+
+@settings(max_examples=60)
+@given(
+    one=st.sampled_from(OVER_TIME),
+    others=st.lists(st.sampled_from(OVER_TIME), min_size=1, max_size=3),
+    rows=st.lists(readings, min_size=4, max_size=25),
+    places=st.lists(st.integers(0, 100), min_size=3, max_size=3),
+    joins=st.integers(1, 3),
+    declared=st.sampled_from(DECLARED),
+)
+def test_others_that_were_there_before_or_leave_later_change_nothing(
+    one: Query, others: list[Query], rows: list[dict[str, Any]], places: list[int], joins: int, declared: dict[str, str]
+) -> None:
+    joining, *before = named([one, *others])
+    found = []
+    for beside in ([], before):
+        engine = PythonEngine(stream(**declared), beside)
+        for at, batch in enumerate(batches_of(rows, places)):
+            if at == joins:
+                engine.change([*beside, joining])
+            engine.take(batch)
+            if at == joins:
+                engine.change([joining])
+                engine.restart()
+        found.append(engine.run([]).results[joining.name])
+    assert found[0] == found[1]

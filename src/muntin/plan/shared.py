@@ -37,6 +37,16 @@ class Failures(Count):
     name: str = "failures"
 
 
+@dataclass(frozen=True)
+class News(Count):
+    """Rows that came since the last early results of queries with this EMIT EVERY, in microseconds. Spark does not count them:
+    they are the rows of every batch, and forgotten once they are told.
+    """
+
+    name: str = "news"
+    every: int = 0
+
+
 @hashed_once
 @dataclass(frozen=True)
 class PartialColumn:
@@ -112,9 +122,20 @@ class QueryPlan:
         return tuple(dict.fromkeys(used + [column for _, columns in self.calls.values() for column in columns]))
 
     @cached_property
+    def news(self) -> PartialColumn | None:
+        """What is new to its early results, if it has any."""
+        return None if self.query.emit_every is None else shared(PartialColumn(News(every=self.query.emit_every.micros)))
+
+    @cached_property
+    def held(self) -> tuple[PartialColumn, ...]:
+        """Every column that is held for the query."""
+        return self.columns if self.news is None else (*self.columns, self.news)
+
+    @cached_property
     def selects(self) -> object:
         """What queries have in common that differ only in their windows and predicates."""
-        return shared((self.query.outputs, self.query.having, self.query.emit_empty, self.columns))
+        query = self.query
+        return shared((query.outputs, query.having, query.emit_empty, query.marks, self.columns))
 
 
 @dataclass(frozen=True)

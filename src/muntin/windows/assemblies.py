@@ -7,7 +7,7 @@ and the counts are kept in common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,8 +17,8 @@ from muntin.query.model import Query
 from muntin.semantics import Attribute, TupleSlide, Window
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
-from muntin.windows.closing import ResultChunk
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, stopped
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
@@ -87,14 +87,21 @@ class Assemblies:
         self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
 
     def step(
-        self, partials: Sequence[Partials], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN
+        self,
+        partials: Sequence[Partials],
+        reaches: Reaches,
+        substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN,
+        early: Collection[int] = (),
     ) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step."""
+        """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step.
+
+        `early` are the EMIT EVERY, in microseconds, of queries that give early results.
+        """
         for place, assembly in list(self.of.items()):
             if isinstance(assembly, TupleAssembly):
-                yield from assembly.step(partials, *reaches(place.over))
+                yield from assembly.step(partials, *reaches(place.over), early=early)
             else:
-                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams))
+                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams), early=early)
 
     @staticmethod
     def _substreams(over: Attribute, substreams: Mapping[Attribute, Substreams]) -> Substreams:
@@ -132,7 +139,7 @@ class Assemblies:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+        return stopped(self.lives)
 
     @property
     def slices_seen(self) -> int:

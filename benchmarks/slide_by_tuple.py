@@ -33,7 +33,7 @@ class Setup:
     """`ranges` in seconds, the last of them the one that targets are for; `file` rows a file, two files a micro-batch."""
 
     ranges: tuple[int, ...] = (1, 10, 60, 300)
-    rows: int = 6_000_000
+    rows: int = 5_000_000
     file: int = 500_000
     percent: int = 10  #: out of order
     rounds: int = 3

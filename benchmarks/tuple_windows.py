@@ -26,8 +26,8 @@ ALLOWED = 1.5
 @dataclass(frozen=True)
 class Setup:
     counts: tuple[int, ...] = (1, 16, 256)
-    rows: int = 4_000_000
-    file: int = 500_000
+    rows: int = 2_000_000
+    file: int = 250_000
     rounds: int = 3
     warmups: int = 1
     checked: int = 16

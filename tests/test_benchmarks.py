@@ -54,7 +54,7 @@ TINY = {
     "tuple_windows": tuple_windows.Setup(counts=(1, 4), rows=40_000, file=10_000, rounds=1, warmups=0, checked=2),
     "panes": panes.Setup(tuples=(2, 20), panes=(2, 5), rows=4_000, rounds=1),
     "buffering": buffering.Setup(range=40, slides=(1, 7, 40), rows=3_000, batch=500, rounds=1),
-    "latency": latency.Setup(bounded=120, blocks=2200),
+    "latency": latency.Setup(bounded=100, blocks=2200),
     "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
 }
 

@@ -60,7 +60,7 @@ def tuple_windows(outcome: Counted, directory: Path) -> None:
         names = [str(point.windows) for point in outcome.points]
         axes.bar(names, [point.seconds for point in outcome.points], color=OURS, width=0.5)
         axes.axhline(ALLOWED * outcome.points[0].seconds, color=GREY, linestyle="--", label=f"{ALLOWED} × the fewest")
-        labelled(axes, "tuple-based windows", "seconds", f"{outcome.setup.rows:,} tuples from files to Parquet")
+        labelled(axes, "tuple-based windows", "seconds", f"{outcome.setup.rows:,} tuples from Parquet to all windows' results")
         axes.legend(frameon=False, loc="lower right")
         save(figure, directory, "tuple-windows")
 

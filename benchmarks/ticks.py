@@ -55,16 +55,25 @@ def written(directory: Path, *, rows: int, disorder: float, file: int) -> Ticks:
 
 def streamed(spark: SparkSession, ticks: Ticks, queries: Mapping[str, str], out: Path) -> None:
     """One run: every file, micro-batch by micro-batch, and the end of the input; results as Parquet parts in a new directory."""
+    engine = engine_over(spark, ticks, queries)
+    engine.start(FileSink(out, "parquet", Layout.PARTS), trigger=Trigger(Pace.AVAILABLE_NOW)).wait(final=True)
+
+
+def engine_over(spark: SparkSession, ticks: Ticks, queries: Mapping[str, str]) -> Engine:
     engine = Engine(spark)
     engine.execute(f"CREATE STREAM ticks (ts TIMESTAMP, vol BIGINT) WITH ({_STREAM.format(path=ticks.path)})")
     for name, text in queries.items():
         engine.add(text, name=name)
-    engine.start(FileSink(out, "parquet", Layout.PARTS), trigger=Trigger(Pace.AVAILABLE_NOW)).wait(final=True)
+    return engine
 
 
 def results(out: Path, query: str) -> dict[str, Array]:
-    """The columns of a query's results, parts in order; bounds as whole numbers."""
-    table = pa.concat_tables(pq.read_table(part) for part in sorted((out / query).glob("*.parquet")))
+    """The columns of a query's results, parts in order."""
+    return columns(pa.concat_tables(pq.read_table(part) for part in sorted((out / query).glob("*.parquet"))))
+
+
+def columns(table: pa.Table) -> dict[str, Array]:
+    """Of a query's results; bounds as whole numbers."""
     bounds = {name: table[name].cast(pa.int64()).to_numpy() for name in ("window_start", "window_end")}
     return bounds | {name: table[name].to_numpy() for name in ("n", "v", "top")}
 

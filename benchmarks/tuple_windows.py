@@ -1,8 +1,9 @@
 """Tuple-based windows through the engine: what do 256 of them, shared, cost more than one?
 
 In: a session, sizes. Out: `Counted`: checked answers, and the times of runs. Convention: RANGE and SLIDE are different multiples of
-100 rows; from files to Parquet, a part for every query and micro-batch; some queries' windows are compared with the rows before any run
-is timed; runs are interleaved. Target: 256 windows at most 1.5 times the time of one.
+100 rows; rows are read from Parquet files, results of all queries go to one sink in memory, as in `many_queries`; a time is `engine.run()`.
+Some queries' windows are compared with the rows before any run is timed; runs are interleaved. Target: 256 windows at most 1.5 times the
+time of one.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.extents import check_extents
 from benchmarks.measuring import Task, Tick, Times, interleaved, progress, runs, spread
-from benchmarks.ticks import VALUES, Ticks, cleared, results, streamed, written
+from benchmarks.ticks import VALUES, Ticks, columns, engine_over, written
+from muntin import Engine
 
 #: How many times the time of the fewest windows the most may take.
 ALLOWED = 1.5
@@ -79,12 +82,13 @@ class Counted:
 def run(spark: SparkSession, setup: Setup, console: Console) -> Counted:
     outcome = Counted(setup)
     with tempfile.TemporaryDirectory(prefix="muntin-ticks-") as scratch:
-        ticks, out = written(Path(scratch), rows=setup.rows, disorder=0, file=setup.file), Path(scratch) / "out"
+        ticks = written(Path(scratch), rows=setup.rows, disorder=0, file=setup.file)
+        engines = {count: engine_over(spark, ticks, queries(count)) for count in setup.counts}
         with progress(console, "tuple-based windows: checking answers", len(setup.counts)) as tick:
-            outcome.compared = sum(checked(spark, setup, count, ticks, out, tick) for count in setup.counts)
-        tasks = [task(spark, count, ticks, out) for count in setup.counts]
+            outcome.compared = sum(checked(engine, setup, count, ticks, tick) for count, engine in engines.items())
+        tasks = [Task(str(count), engine.run) for count, engine in engines.items()]
         with progress(console, "tuple-based windows: timing", runs(tasks, rounds=setup.rounds, warmups=setup.warmups)) as tick:
-            times = interleaved(tasks, rounds=setup.rounds, warmups=setup.warmups, prepare=lambda: cleared(out), tick=tick)
+            times = interleaved(tasks, rounds=setup.rounds, warmups=setup.warmups, prepare=lambda: None, tick=tick)
     outcome.points = [point(count, times[str(count)]) for count in setup.counts]
     return outcome
 
@@ -93,24 +97,19 @@ def queries(count: int) -> dict[str, str]:
     return {window.name: window.query for window in map(Window, range(count))}
 
 
-def task(spark: SparkSession, count: int, ticks: Ticks, out: Path) -> Task:
-    return Task(str(count), lambda: streamed(spark, ticks, queries(count), out))
-
-
-def checked(spark: SparkSession, setup: Setup, count: int, ticks: Ticks, out: Path, tick: Tick) -> int:
+def checked(engine: Engine, setup: Setup, count: int, ticks: Ticks, tick: Tick) -> int:
     """All windows of some of the queries."""
     tick(f"{count} windows")
-    cleared(out)
-    streamed(spark, ticks, queries(count), out)
-    return sum(check(window, ticks, out, count) for window in spread(list(map(Window, range(count))), setup.checked))
+    found = engine.run()
+    return sum(check(window, ticks, found[window.name], count) for window in spread(list(map(Window, range(count))), setup.checked))
 
 
-def check(window: Window, ticks: Ticks, out: Path, count: int) -> int:
+def check(window: Window, ticks: Ticks, found: pa.Table, count: int) -> int:
     """Ends are multiples of SLIDE, up to the last window that holds a row; rows have numbers from 0 on."""
     rows = len(ticks)
     ends = np.arange(window.slide, rows + window.range, window.slide)
     low, high = np.clip(ends - window.range, 0, rows), np.minimum(ends, rows)
-    return check_extents(f"{window.name} of {count}", results(out, window.name), ticks.volumes, low, high)
+    return check_extents(f"{window.name} of {count}", columns(found), ticks.volumes, low, high)
 
 
 def point(count: int, times: Times) -> Point:

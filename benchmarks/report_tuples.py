@@ -73,9 +73,9 @@ def slide_table(outcome: BySlide) -> str:
 def counted_report(outcome: Counted) -> Report:
     setup = outcome.setup
     method = (
-        f"{setup.rows:,} tuples in Parquet files of {setup.file:,}. Windows are `RANGE m rows SLIDE n rows`, all different, RANGE from 4,000 "
-        f"rows on, SLIDE 1,000 to 10,000, multiples of 100; `count(*), sum(vol), max(vol)` of each; the results of all go to one sink in "
-        f"memory. Compared with: the same run with the fewest windows. Medians of {setup.rounds} interleaved rounds after "
+        f"{setup.rows:,} tuples in Parquet files of {setup.file:,}. Windows are `RANGE m rows SLIDE n rows`, all different, RANGE from "
+        f"4,000 rows on, SLIDE 1,000 to 10,000, multiples of 100; `count(*), sum(vol), max(vol)` of each; the results of all go to one "
+        f"sink in memory. Compared with: the same run with the fewest windows. Medians of {setup.rounds} interleaved rounds after "
         f"{setup.warmups} to warm up; a time is `engine.run()`. Of {setup.checked} queries all windows were recomputed from the tuples "
         f"first."
     )

@@ -5,6 +5,7 @@ In: outcomes. Out: `NAME.png` and `NAME.svg` in a directory. Convention: what Mu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from benchmarks.buffering import IN_PLACE, MATERIALISED, SCAN, WINDOW_ID, Buffering
-from benchmarks.latency import BLOCKS, BOUNDED, EXTERNAL, Latencies, way_of
+from benchmarks.latency import BLOCKS, BOUNDED, EXTERNAL, Latencies, Line, way_of
 from benchmarks.panes import PAPER_CELL, PAPER_RATIO, Panes
 from benchmarks.plots import STYLE, save
 from benchmarks.slide_by_tuple import DISORDERED, TARGET, BySlide
@@ -121,11 +122,18 @@ def latency(outcome: Latencies, directory: Path) -> None:
                 mark = "*" if way == EXTERNAL else "o-"
                 size = 14 if way == EXTERNAL else 5
                 axes.plot([line.wait for line in lines], [line.wrong for line in lines], mark, color=colour, markersize=size, label=way)
-                for line in lines if way == way_of(Lateness.CONSISTENT) else ():
-                    axes.annotate(f"{line.slack:g} s", (line.wait, line.wrong), fontsize=7, xytext=(4, 4), textcoords="offset points")
+                for line, text in slack_labels(lines) if way == way_of(Lateness.CONSISTENT) else ():
+                    axes.annotate(text, (line.wait, line.wrong), fontsize=7, xytext=(4, 4), textcoords="offset points")
             labelled(axes, "average wait after the extent was whole, seconds", wrong, one.name)
             axes.legend(frameon=False)
         save(figure, directory, "latency")
+
+
+def slack_labels(lines: Sequence[Line]) -> list[tuple[Line, str]]:
+    """A label for each slack; slacks that are always wrong lie on one spot and have one together."""
+    hopeless = [line for line in lines if line.wrong == 100]
+    labels = [(line, f"{line.slack:g} s") for line in lines if line not in hopeless]
+    return [*labels, (hopeless[-1], f"{hopeless[0].slack:g} to {hopeless[-1].slack:g} s")] if hopeless else labels
 
 
 def ticked(axes: Axes, places: list[int], names: list[str]) -> None:

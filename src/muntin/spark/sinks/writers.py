@@ -97,7 +97,7 @@ class ParquetWriter(Writer):
 
 def is_whole(type: pa.DataType) -> bool:
     """Whether Parquet holds the type as an INT32 or INT64."""
-    return pa.types.is_integer(type) or pa.types.is_temporal(type)
+    return bool(pa.types.is_integer(type) or pa.types.is_temporal(type))
 
 
 class Appended:

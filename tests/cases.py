@@ -24,7 +24,7 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
-from muntin.semantics import Alignment, Attribute, TimeWindow
+from muntin.semantics import Alignment, Attribute, TimeWindow, row_number
 from muntin.timeline import datetime_of
 from muntin.windows.shards import Partials, grouping_layout
 from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
@@ -201,7 +201,7 @@ def bucket_of(key: tuple[Any, ...]) -> int:
 
 def tick_of(row: Row, over: Attribute) -> int:
     """Where a row stands on an attribute. Row numbers and times of arrival are ticks already."""
-    return over.measure.tick(row[over.name])
+    return over.measure.tick(row[str(over)])
 
 
 def cell_of(row: Row, axes: Sequence[Axis]) -> int:
@@ -232,7 +232,8 @@ def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
     if isinstance(column.partial, CountNth):
-        return (RowFunctions(sum(row["row_num"] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
+        number = str(row_number(column.partial.by))
+        return (RowFunctions(sum(row[number] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)

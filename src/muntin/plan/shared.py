@@ -134,6 +134,17 @@ class SharedPlan:
         """What windows are over."""
         return list(dict.fromkeys(grouping.family.over for grouping in self.groupings))
 
+    @property
+    def counters(self) -> list[Attribute]:
+        """What rows are numbered by: in the order of the stream, and in that of each value of PATTR."""
+        counted = (query.counter for grouping in self.groupings for query in grouping.queries)
+        return list(dict.fromkeys(one for one in counted if one is not None))
+
+    @property
+    def followed(self) -> list[Attribute]:
+        """Whose punctuations have to be known."""
+        return list(dict.fromkeys([*self.attributes, *self.counters]))
+
     @cached_property
     def shape(self) -> object:
         """What plans have in common whose groupings count the same things, whatever their constants and windows."""
@@ -179,7 +190,7 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
 def marks_of(window: TupleSlide) -> PartialColumn:
     """The column that counts the tuples of a tick that SLIDE goes by, whatever WHERE says of them."""
     every_nth = window.order is SlideOrder.ARRIVAL and window.slide > 1
-    return PartialColumn(CountNth(every=window.slide)) if every_nth else ROWS
+    return PartialColumn(CountNth(every=window.slide, by=window.pattr)) if every_nth else ROWS
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate], *, spread: bool = False) -> QueryPlan:

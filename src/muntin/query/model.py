@@ -16,7 +16,7 @@ from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import Schema
-from muntin.semantics import ROWS, SlicedWindow, SlideOrder, TupleSlide, Window
+from muntin.semantics import ROWS, Attribute, SlicedWindow, SlideOrder, TupleSlide, Window, row_number
 from muntin.timeline import DAY, Duration
 
 
@@ -143,6 +143,11 @@ class Query:
         if isinstance(self.window, TupleSlide):
             return self.window.order is SlideOrder.ARRIVAL and self.window.slide > 1
         return self.window.measure == ROWS
+
+    @property
+    def counter(self) -> Attribute | None:
+        """The numbers that rows have to have for it, if any: those of the stream, or of each partition."""
+        return row_number(self.window.pattr) if self.counts_rows else None
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

@@ -41,7 +41,7 @@ class Reading:
             rows,
             self.collecting.spans_of(rows) if spans is None else spans,
             lambda rows, joins: self.joiner.rows(rows, joins, pin.tables),
-            before=attributes.rows,
+            came=attributes.counted,
             parting=self.crew.parting(entry) if self.crew else None,
         )
         facts = replace(found.facts, late=late_counts(rows, found.facts, pin.punctuations, plan.attributes))

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from muntin.aggregates.sums import ROW_NUMBERS
+from muntin.aggregates.sums import row_numbers
 from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TIME, Attribute
@@ -92,7 +92,7 @@ class Rows:
         if attribute.name == self.stream.time:
             return micros_of(self.stream)
         if attribute.counts_rows:
-            return F.when(self.good, F.col(ROW_NUMBERS))
+            return F.when(self.good, resolve(row_numbers(attribute.pattr)))
         if self.stream.schema.field(attribute.name) is None:
             return moving(self.arrival, micros_of(self.stream))
         if attribute.measure != TIME:

@@ -1,8 +1,8 @@
 """The assemblies of a stream: one for each attribute that windows are over, since each has its own slices and punctuations.
 
 In: a plan of all queries, partials per grouping, and how far each attribute has come. Out: `ResultChunk`s of all of them.
-Convention: a query is in the assembly of its attribute, slide-by-tuple windows in one of their own; what queries went through (`lives`)
-and the counts are kept in common.
+Convention: a query is in the assembly of its attribute, slide-by-tuple windows in one of their own, and so are windows over the rows of
+each partition; what queries went through (`lives`) and the counts are kept in common.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from muntin.semantics import Attribute, TupleSlide
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
 from muntin.windows.closing import ResultChunk
+from muntin.windows.countedassembly import CountedAssembly
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
@@ -33,6 +34,10 @@ class Place:
     over: Attribute
     by_tuple: bool
 
+    @property
+    def kind(self) -> type[Assembly] | type[TupleAssembly] | type[CountedAssembly]:
+        return TupleAssembly if self.by_tuple else CountedAssembly if self.over.pattr else Assembly
+
 
 def place_of(query: Query) -> Place:
     return Place(query.window.attribute, isinstance(query.window, TupleSlide))
@@ -49,14 +54,20 @@ def nowhere(_: Attribute) -> tuple[int, int]:
 class Assemblies:
     """`reaches` says how far attributes had come before: a query that joins takes part in windows that start after that."""
 
-    def __init__(self, plan: SharedPlan, lives: dict[str, QueryLife] | None = None, aggregations: Aggregations | None = None) -> None:
+    def __init__(
+        self,
+        plan: SharedPlan,
+        lives: dict[str, QueryLife] | None = None,
+        aggregations: Aggregations | None = None,
+        substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN,
+    ) -> None:
         self.plan = SharedPlan((), (), plan.slicing, plan.sharing)
         self.lives = {} if lives is None else lives
         self.aggregations = aggregations or Aggregations()
-        self.of: dict[Place, Assembly | TupleAssembly] = {}
-        self.use(plan, nowhere)
+        self.of: dict[Place, Assembly | TupleAssembly | CountedAssembly] = {}
+        self.use(plan, nowhere, substreams)
 
-    def use(self, plan: SharedPlan, reaches: Reaches) -> None:
+    def use(self, plan: SharedPlan, reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
         """Go on with another plan."""
         known = {one.query.name: one.query for one in self.plan.queries}
         staying = tuple(one for one in plan.queries if known.get(one.query.name) == one.query)
@@ -64,8 +75,10 @@ class Assemblies:
             assembly.use(part_of(replace(plan, queries=staying), place))
         for place in dict.fromkeys(place_of(one.query) for one in plan.queries):
             if place not in self.of:
-                nothing, kind = SharedPlan((), (), plan.slicing, plan.sharing), TupleAssembly if place.by_tuple else Assembly
-                self.of[place] = kind(nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations)
+                nothing, parts = SharedPlan((), (), plan.slicing, plan.sharing), self._substreams(place.over, substreams)
+                self.of[place] = place.kind(
+                    nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations, substreams=parts
+                )
             self.of[place].use(part_of(plan, place))
         self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
         self.plan = plan
@@ -75,10 +88,7 @@ class Assemblies:
     ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step."""
         for place, assembly in list(self.of.items()):
-            if isinstance(assembly, TupleAssembly):
-                yield from assembly.step(partials, *reaches(place.over))
-            else:
-                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams))
+            yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams))
 
     @staticmethod
     def _substreams(over: Attribute, substreams: Mapping[Attribute, Substreams]) -> Substreams:
@@ -87,7 +97,7 @@ class Assemblies:
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> list[Holding]:
-        parts = (one.snapshot() if isinstance(one, TupleAssembly) else snapshot(one) for one in self.of.values())
+        parts = (snapshot(one) if isinstance(one, Assembly) else one.snapshot() for one in self.of.values())
         return [holding for part in parts for holding in part]
 
     def restore(self, holdings: Sequence[Holding], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
@@ -96,11 +106,12 @@ class Assemblies:
         for place, assembly in self.of.items():
             punctuation, assembly.latest = reaches(place.over)
             mine = [one for one in holdings if places[one.predicates[0]] == place]
-            if isinstance(assembly, TupleAssembly):
-                assembly.restore(mine, punctuation)
-            else:
+            known = self._substreams(place.over, substreams)
+            if isinstance(assembly, Assembly):
                 restore(assembly, mine, punctuation)
-                assembly.substreams = self._substreams(place.over, substreams)
+                assembly.substreams = known
+            else:
+                assembly.restore(mine, punctuation, known)
 
     def take_in(self, holdings: Sequence[Holding], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
         """What another assembly of the same stream held, for queries that have just come from there."""

@@ -5,7 +5,7 @@ Times are small integers, so that edges coincide; values are dyadic fractions, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
-from muntin.aggregates.sums import CountNth
+from muntin.aggregates.sums import FIRST, MATCHED, CountNth, CountTuples
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
@@ -184,7 +184,7 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     """The pane-level query over Python rows, joined with tables: grouped by tick and group, lifted with `RowFunctions`."""
     tick = grouping.slice_manager().tick
     shards: dict[Any, list[Row]] = {}
-    for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
+    for row in joined_rows(batch, grouping, tables or {}):
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(tick_of(row, grouping.family.over)), *cell, *(value(part, row) for part in grouping.keys))
         key += (bucket_of(key[1 + len(cell) :]),) * grouping.family.spread
@@ -192,6 +192,22 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     keys = tuple(pa.array([key[1 + at] for key in shards], type=type) for at, type in enumerate(grouping_layout(grouping).key_types))
     states = tuple(column.partial.decode(*lifted(column, list(shards.values()))) for column in grouping.columns)
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
+
+
+class Lacking(dict[str, Any]):
+    """A row without a match: what it lacks is NULL."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+def joined_rows(batch: Sequence[Row], grouping: Grouping, tables: Tables) -> Iterator[Row]:
+    """Each row once for every match; where windows end at tuples, also one that has none."""
+    for row in batch:
+        matches = [one.row for one in joined(grouping.queries[0], [Arrival(row)], tables)]
+        yield from ({**match, MATCHED: True, FIRST: at == 0} for at, match in enumerate(matches))
+        if not matches and grouping.by_tuple:
+            yield Lacking({**row, MATCHED: False, FIRST: True})
 
 
 def bucket_of(key: tuple[Any, ...]) -> int:
@@ -232,8 +248,9 @@ def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
     if isinstance(column.partial, CountNth):
-        number = str(row_number(column.partial.by))
-        return (RowFunctions(sum(row[number] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
+        number, every = str(row_number(column.partial.by)), column.partial.every
+        once = [row for row in shard if row[FIRST]] if isinstance(column.partial, CountTuples) else shard
+        return (RowFunctions(sum(every == 1 or row[number] % every == every - 1 for row in once)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)

@@ -16,7 +16,7 @@ from muntin.disorder import Attributes, Key, Punctuations, Seen
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.query.model import Query, StreamDefinition
-from muntin.reference import Promise, Step, emitted
+from muntin.reference import Promise, Step, Tables, emitted
 from muntin.semantics import Attribute
 from muntin.spark.advance import divided
 from muntin.timeline import END
@@ -61,6 +61,7 @@ class PythonEngine:
     sharing: Sharing = Sharing.AUTOMATIC
     steps: list[Step] = field(default_factory=list)
     results: dict[str, list[Row]] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.attributes = Attributes.begun(self.stream)
@@ -81,7 +82,7 @@ class PythonEngine:
 
     def take(self, batch: Batch) -> None:
         known = arrived(batch, self.attributes)
-        partials = [python_partials(known, one) for one in self.plan.groupings]
+        partials = [python_partials(known, one, self.tables) for one in self.plan.groupings]
         seen = {
             str(one): seen_in(known, one, self.stream)
             for one in self.attributes.punctuators
@@ -124,4 +125,4 @@ class PythonEngine:
             replace(step, promises=self.promises(query, promised[over])) for step, promised in zip(self.steps, self.promised, strict=True)
         ]
         steps[-1] = replace(steps[-1], promises=(Promise(END),))
-        return emitted(query, steps, AGGREGATES)
+        return emitted(query, steps, AGGREGATES, self.tables)

@@ -74,9 +74,26 @@ class CountNth(Count):
     by: tuple[str, ...] = ()
 
     def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
+        return (functions.count(functions.when(self._is_last(functions), functions.lit(1))),)
+
+    def _is_last(self, functions: Any) -> Any:
         number = functions.col(f"`{row_numbers(self.by).replace('`', '``')}`")
-        last = functions.pmod(number, functions.lit(self.every)) == self.every - 1
-        return (functions.count(functions.when(last, functions.lit(1))),)
+        return functions.pmod(number, functions.lit(self.every)) == self.every - 1
+
+
+#: Columns of rows that were joined: whether a row found a match in every table, and which of its matches stands for it.
+MATCHED, FIRST = "_muntin_matched", "_muntin_first"
+
+
+@dataclass(frozen=True)
+class CountTuples(CountNth):
+    """The same of rows that were joined: a tuple of the stream counts once, however many matches it has, and also if it has none."""
+
+    name: str = "count_tuples"
+
+    def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
+        counted = functions.col(FIRST) if self.every == 1 else functions.col(FIRST) & self._is_last(functions)
+        return (functions.count(functions.when(counted, functions.lit(1))),)
 
 
 @dataclass(frozen=True)

@@ -1,28 +1,22 @@
 """What a query can ask for and the engine does not run yet: refused when it is registered, with its place.
 
-In: a checked query and the stream it reads. Out: nothing, or a refusal. `reference` evaluates all of them.
+In: a checked query. Out: nothing, or a refusal. `reference` evaluates all of them.
 """
 
 from __future__ import annotations
 
-from muntin.query.model import Lateness, Query, StreamDefinition
+from muntin.query.model import Lateness, Query
 from muntin.query.text import CreateQuery
 from muntin.schema import Kind
-from muntin.semantics import TupleSlide
 
 
-def check_supported(statement: CreateQuery, query: Query, stream: StreamDefinition) -> None:
-    window = query.window
-    way_out = f"use a window over {stream.time}: [RANGE 10 minutes SLIDE 1 minute]"
+def check_supported(statement: CreateQuery, query: Query) -> None:
     counted = query.counter.pattr if query.counter else ()
     for group in query.group_by[: len(counted)]:
         type = group.expression.type
         if type.kind not in (Kind.STRING, Kind.BOOLEAN) and not type.integral:
             law, way_out = "rows are counted by strings, whole numbers or booleans", "make such a column where the stream is made"
             raise statement.refusal(statement.tree, law, values=f"PATTR {group.name} of type {type}", way_out=way_out)
-    if isinstance(window, TupleSlide) and query.joins:
-        law = "slide-by-tuple windows over joined rows are not supported by the engine yet"
-        raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
     if query.emit_every is not None:
         law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
         raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)

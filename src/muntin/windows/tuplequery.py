@@ -61,7 +61,7 @@ class TupleQuery:
     def rows(self, partials: Partials, grouping: Grouping) -> TupleRows:
         """What a batch has for the query, by tick and group."""
         sources = [grouping.source(column, self.plan.query.where) for column in self.plan.columns]
-        marks = grouping.source(marks_of(self.window), None)
+        marks = grouping.position(marks_of(self.plan.query))
         assert marks is not None
         states = tuple(partials.states[at] for at in sources if at is not None)
         series = self.series(partials.keys, len(partials))

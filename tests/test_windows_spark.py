@@ -334,3 +334,20 @@ def test_dead_letters_have_numbers_in_their_partition_too(spark: SparkSession, t
     )
     found = [(row["window_end"], row["seg_id"], row["n"]) for row in engine.run()["q"].to_pylist()]
     assert found == [(2, "a", 1), (2, "b", 1), (4, "a", 1)]
+
+
+def test_each_folder_of_files_is_in_order_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """East has come to 50 s and west to 25 s, a file of each in every batch."""
+    for at, (folder, seconds) in enumerate([("east", [1, 30]), ("west", [2, 12]), ("east", [40, 50]), ("west", [15, 25])]):
+        path = tmp_path / "traffic" / folder / f"{at}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(reading(one * SECOND), default=spelled) + "\n" for one in seconds))
+        os.utime(path, (1_700_000_000 + at,) * 2)
+    engine, memory = Engine(spark), MemorySink()
+    declared = CREATE.format(path=tmp_path / "traffic/*", format="json", options="substreams = 'source_folder', slack = '0 seconds'")
+    engine.execute(declared.replace("max_files_per_trigger = '1'", "max_files_per_trigger = '2'"))
+    engine.add("SELECT count(*) AS n FROM traffic [RANGE 10 seconds SLIDE 10 seconds]", name="q")
+    job = engine.start(memory, trigger=NOW)
+    job.wait()
+    assert [row["n"] for row in memory.table("q").to_pylist()] == [2, 2]
+    assert job.jobs["traffic"].progress().disorder.rows_late == 0

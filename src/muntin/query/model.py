@@ -25,7 +25,7 @@ class StreamDefinition:
     """`CREATE STREAM`: the columns, the windowing attribute, the disorder to expect, and where the rows come from.
 
     `slack` is None where nothing bounds disorder by time. `options` holds what belongs to the source (`source`, `path`, `format`, …) as
-    it was written.
+    it was written. `order` are the columns that rows of a batch came by, where it is for columns to say.
     """
 
     name: str
@@ -35,6 +35,7 @@ class StreamDefinition:
     max_ahead: Duration = Duration(DAY)
     options: Mapping[str, str] = field(default_factory=dict)
     disorder: Disorder = NO_DISORDER
+    order: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name} ({self.schema}) time={self.time} {', '.join(self.disorder.described(self.slack))}"

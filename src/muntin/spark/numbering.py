@@ -1,11 +1,13 @@
 """Row numbers: the position of every row in the order of arrival, the same whenever the batch is computed again.
 
 In: the rows of a batch, and how many came before. Out: the same rows with their numbers, and how many came now.
-Convention: files come in order of their modification time and path, as Spark takes them; rows in their order in the file. Where the
-source says no more (a DataFrame of the user's own, the generator), rows come in the order of Spark's partitions and in these as they are.
-Every row that is read has a number, dead letters too. Rows of the stream are numbered where they are: what is collected is a count per file
-or partition. Rows of each value of PATTR are brought together, in the JVM, and numbered there; the aggregation that follows finds
-them where it wants them, so they are moved once. What is collected is a count per value.
+Convention: files come in order of their modification time and path, as Spark takes them; rows in their order in the file. A DataFrame
+with columns that say the order (`positions.order_of`: Kafka's topic, partition and offset) comes in that order within a batch, wherever
+Spark has its rows. Where the source says nothing (other DataFrames, the generator), rows come in the order of Spark's partitions and in
+these as they are. Every row that is read has a number, dead letters too.
+Rows of the stream are numbered where they are: what is collected is a count per file or partition. Rows of each value of PATTR, and of each
+Kafka partition, are brought together, in the JVM, and numbered there; the aggregation that follows finds rows of PATTR where it wants
+them, so they are moved once. What is collected is a count per value.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from muntin.spark.positions import ARRIVED, arrival
 from muntin.spark.rows import Rows, resolve
 from muntin.timeline import Interval
 
-_POSITION, _PART, _SHIFT, _COUNTED = "_muntin_position", "_muntin_part", "_muntin_shift", "_muntin_counted"
+_POSITION, _PART, _SHIFT = "_muntin_position", "_muntin_part", "_muntin_shift"
+_COUNTED, _NUMBER = "_muntin_counted", "_muntin_number"
 
 #: What was seen of the stream, or of each partition: how many rows, and their first and last number.
 Numbers = dict[Key, Seen]
@@ -37,9 +40,14 @@ def numbered(
     """Rows with their numbers on each counter, counted on from how many `came` before. They are gone over once for each counter, and once
     more by whoever takes them: keep them in memory where reading them is dear.
     """
-    frame, seen = _with_positions(rows.frame), dict[Attribute, Numbers]()
+    frame, seen, order = _with_positions(rows.frame), dict[Attribute, Numbers](), [resolve(name) for name in rows.stream.order]
     for one in counters:
-        frame, seen[one] = _by_partition(frame, one.pattr, came(one)) if one.pattr else _of_stream(frame, came(one)[()])
+        if one.pattr:
+            frame, seen[one] = _by_partition(frame, one.pattr, came(one), order or [F.col(ARRIVED), F.col(_POSITION)])
+        else:
+            first = came(one)[()]
+            frame, count = _in_order(frame, order, first) if order else _as_they_are(frame, first)
+            seen[one] = {(): Seen(count, first, first + count - 1)} if count else {}
     return replace(rows, frame=frame.drop(_POSITION, _PART)), seen
 
 
@@ -60,11 +68,11 @@ def _with_positions(frame: DataFrame) -> DataFrame:
 # -- of the stream ------------------------------------------------------------------------------------------------------------------
 
 
-def _of_stream(frame: DataFrame, first: int) -> tuple[DataFrame, Numbers]:
+def _as_they_are(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
+    """Numbered without being moved: positions, shifted part by part."""
     shifts, count = _shifts(frame, first)
     joined = frame.join(F.broadcast(shifts), on=[_PART, ARRIVED], how="left") if count else frame.withColumn(_SHIFT, F.lit(0))
-    with_numbers = joined.withColumn(row_numbers(), F.col(_POSITION) + F.col(_SHIFT)).drop(_SHIFT)
-    return with_numbers, {(): Seen(count, first, first + count - 1)} if count else {}
+    return joined.withColumn(row_numbers(), F.col(_POSITION) + F.col(_SHIFT)).drop(_SHIFT), count
 
 
 def _shifts(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
@@ -78,39 +86,48 @@ def _shifts(frame: DataFrame, first: int) -> tuple[DataFrame, int]:
     return frame.sparkSession.createDataFrame(shifts, schema), number - first
 
 
+def _in_order(frame: DataFrame, order: Sequence[Column], first: int) -> tuple[DataFrame, int]:
+    """Numbered by columns: one run after the other, a run being the rows that are equal in all but the last of them."""
+    *run, last = order
+    counts, before, number = _counts(frame, run), dict[Key, int](), first
+    for key in sorted(counts, key=lambda key: [(part is not None, part) for part in key]):
+        before[key], number = number, number + counts[key]
+    return _numbered_within(frame, run, [last], before).withColumnRenamed(_NUMBER, row_numbers()), number - first
+
+
 # -- of each partition --------------------------------------------------------------------------------------------------------------
 
 
-def _by_partition(frame: DataFrame, pattr: Sequence[str], came: Mapping[Key, int]) -> tuple[DataFrame, Numbers]:
+def _by_partition(frame: DataFrame, pattr: Sequence[str], came: Mapping[Key, int], order: Sequence[Column]) -> tuple[DataFrame, Numbers]:
     columns = [resolve(name) for name in pattr]
-    seen = _counts(frame, columns, came)
-    before = {key: one.least for key, one in seen.items() if one.least}
-    frame = _with_counts(frame, columns, before) if before else frame.withColumn(_COUNTED, F.lit(0).cast("bigint"))
-    in_order = Window.partitionBy(*columns).orderBy(ARRIVED, _POSITION)
-    number = F.row_number().over(in_order).cast("bigint") - F.lit(1) + F.coalesce(F.col(_COUNTED), F.lit(0))
-    return frame.withColumn(row_numbers(tuple(pattr)), number).drop(_COUNTED), seen
+    first = {key: (came.get(key, 0), rows) for key, rows in _counts(frame, columns).items()}
+    numbers = _numbered_within(frame, columns, order, {key: before for key, (before, _) in first.items()})
+    seen = {key: Seen(rows, before, before + rows - 1) for key, (before, rows) in first.items()}
+    return numbers.withColumnRenamed(_NUMBER, row_numbers(tuple(pattr))), seen
 
 
-def _counts(frame: DataFrame, columns: Sequence[Column], came: Mapping[Key, int]) -> Numbers:
-    """How many rows of each partition the batch has, and their numbers."""
+def _counts(frame: DataFrame, columns: Sequence[Column]) -> dict[Key, int]:
+    """How many rows of each value the batch has."""
     found = frame.groupBy(*(column.alias(name) for column, name in zip(columns, _values(columns), strict=True))).agg(F.count(F.lit(1)))
-    seen: Numbers = {}
-    for *key, rows in zip(*(column.to_pylist() for column in found.toArrow().columns), strict=True):
-        first = came.get(tuple(key), 0)
-        seen[tuple(key)] = Seen(rows, first, first + rows - 1)
-    return seen
+    *keys, rows = (column.to_pylist() for column in found.toArrow().columns)
+    counts = zip(zip(*keys, strict=True) if keys else [()] * len(rows), rows, strict=True)
+    return {tuple(key): count for key, count in counts if count}
 
 
-def _with_counts(frame: DataFrame, columns: Sequence[Column], before: Mapping[Key, int]) -> DataFrame:
-    """Each row with how many of its partition came before the batch; NULL is a partition."""
+def _numbered_within(frame: DataFrame, columns: Sequence[Column], order: Sequence[Column], before: Mapping[Key, int]) -> DataFrame:
+    """Each row numbered in the order of its value of some columns, counted on from how many came `before`."""
+    position = F.row_number().over(Window.partitionBy(*columns).orderBy(*order)).cast("bigint") - F.lit(1)
+    if not columns or not any(before.values()):
+        return frame.withColumn(_NUMBER, position + F.lit(before.get((), 0)))
     names = _values(columns)
     types = [field.dataType.simpleString() for field in frame.select(*columns).schema.fields]
     schema = ", ".join(f"{name} {type}" for name, type in zip(names, types, strict=True)) + f", {_COUNTED} bigint"
     counted = frame.sparkSession.createDataFrame([(*key, count) for key, count in before.items()], schema)
-    on = reduce(and_, [column.eqNullSafe(F.col(name)) for column, name in zip(columns, names, strict=True)])
-    return frame.join(F.broadcast(counted), on=on, how="left").drop(*names)
+    on = reduce(and_, [column.eqNullSafe(F.col(name)) for column, name in zip(columns, names, strict=True)])  # NULL is a value
+    joined = frame.join(F.broadcast(counted), on=on, how="left")
+    return joined.withColumn(_NUMBER, position + F.col(_COUNTED)).drop(*names, _COUNTED)
 
 
 def _values(columns: Sequence[Column]) -> list[str]:
-    """Names for the values of PATTR."""
+    """Names for the values of some columns."""
     return [f"_muntin_v{at}" for at in range(len(columns))]

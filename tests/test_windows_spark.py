@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -53,10 +54,11 @@ TEXTS = {f"q{at}": SELECTS[at % 2].format(window) for at, window in enumerate(WI
 
 
 class Traffic:
-    """A directory of JSON files, a micro-batch each, and a clock that ticks with them."""
+    """A directory of JSON files, a micro-batch each, and a clock that tells a time for each of them: a second more, unless it is set."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.batches = directory, list[Batch]()
+        self.clock: Callable[[int], int] = lambda batch: (batch + 1) * SECOND
         directory.mkdir()
 
     def add(self, *rows: dict[str, Any]) -> None:
@@ -64,7 +66,7 @@ class Traffic:
         path = self.directory / f"{9 - number}.json"  # the order of names is not that of arrival
         path.write_text("".join(json.dumps(row, default=spelled) + "\n" for row in rows))
         os.utime(path, (1_700_000_000 + number,) * 2)
-        self.batches.append(Batch(rows, (number + 1) * SECOND))
+        self.batches.append(Batch(rows, self.clock(number)))
 
     def engine(self, spark: SparkSession, options: str, **texts: str) -> Engine:
         engine = Engine(spark)
@@ -75,7 +77,7 @@ class Traffic:
 
         def with_clock(*arguments: Any) -> Any:
             job = started(*arguments)
-            job.clock = lambda: (job.last.batch + 2) * SECOND
+            job.clock = lambda: self.clock(job.last.batch + 1)
             return job
 
         engine._job = with_clock  # type: ignore[method-assign]

@@ -7,11 +7,11 @@ repeatable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from muntin.disorder import Key
 from muntin.semantics import Attribute
-from muntin.spark.entries import Pin
 from muntin.spark.facts import BatchFacts
 from muntin.spark.place import Place
 from muntin.spark.rows import Rows
@@ -31,9 +31,9 @@ class Letters:
             lacking = [one for one in attributes if one.name in facts.missing]
             rows.dead_letters(lacking).write.mode("overwrite").json((self.dead / str(entry)).spark_uri)
 
-    def write_late(self, entry: EntryId, rows: Rows, facts: BatchFacts, pin: Pin, attributes: Sequence[Attribute]) -> None:
-        """Rows below the punctuation of an attribute, whatever the late policies of the queries make of them."""
-        for one in attributes if self.late else ():
-            if self.late and facts.late.get(str(one)):
+    def write_late(self, entry: EntryId, rows: Rows, missed: Mapping[Attribute, Mapping[Key, int]]) -> None:
+        """Rows below the punctuations they came under, whatever the late policies of the queries make of them."""
+        for one, punctuations in missed.items() if self.late else ():
+            if self.late:
                 place = self.late / f"{entry}-{one.name}"
-                rows.late_rows(one, pin.punctuations[str(one)]).write.mode("overwrite").json(place.spark_uri)
+                rows.late_rows(one, punctuations).write.mode("overwrite").json(place.spark_uri)

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -25,6 +23,7 @@ from muntin.disorder import Key, Seen
 from muntin.semantics import Attribute
 from muntin.spark.positions import ARRIVED, arrival
 from muntin.spark.rows import Rows, resolve
+from muntin.spark.values import value_names, with_number
 from muntin.timeline import Interval
 
 _POSITION, _PART, _SHIFT = "_muntin_position", "_muntin_part", "_muntin_shift"
@@ -108,7 +107,7 @@ def _by_partition(frame: DataFrame, pattr: Sequence[str], came: Mapping[Key, int
 
 def _counts(frame: DataFrame, columns: Sequence[Column]) -> dict[Key, int]:
     """How many rows of each value the batch has."""
-    found = frame.groupBy(*(column.alias(name) for column, name in zip(columns, _values(columns), strict=True))).agg(F.count(F.lit(1)))
+    found = frame.groupBy(*(column.alias(name) for column, name in zip(columns, value_names(columns), strict=True))).agg(F.count(F.lit(1)))
     *keys, rows = (column.to_pylist() for column in found.toArrow().columns)
     counts = zip(zip(*keys, strict=True) if keys else [()] * len(rows), rows, strict=True)
     return {tuple(key): count for key, count in counts if count}
@@ -117,17 +116,6 @@ def _counts(frame: DataFrame, columns: Sequence[Column]) -> dict[Key, int]:
 def _numbered_within(frame: DataFrame, columns: Sequence[Column], order: Sequence[Column], before: Mapping[Key, int]) -> DataFrame:
     """Each row numbered in the order of its value of some columns, counted on from how many came `before`."""
     position = F.row_number().over(Window.partitionBy(*columns).orderBy(*order)).cast("bigint") - F.lit(1)
-    if not columns or not any(before.values()):
-        return frame.withColumn(_NUMBER, position + F.lit(before.get((), 0)))
-    names = _values(columns)
-    types = [field.dataType.simpleString() for field in frame.select(*columns).schema.fields]
-    schema = ", ".join(f"{name} {type}" for name, type in zip(names, types, strict=True)) + f", {_COUNTED} bigint"
-    counted = frame.sparkSession.createDataFrame([(*key, count) for key, count in before.items()], schema)
-    on = reduce(and_, [column.eqNullSafe(F.col(name)) for column, name in zip(columns, names, strict=True)])  # NULL is a value
-    joined = frame.join(F.broadcast(counted), on=on, how="left")
-    return joined.withColumn(_NUMBER, position + F.col(_COUNTED)).drop(*names, _COUNTED)
-
-
-def _values(columns: Sequence[Column]) -> list[str]:
-    """Names for the values of some columns."""
-    return [f"_muntin_v{at}" for at in range(len(columns))]
+    if not any(before.values()):
+        return frame.withColumn(_NUMBER, position)
+    return with_number(frame, columns, before, _COUNTED).withColumn(_NUMBER, position + F.col(_COUNTED)).drop(_COUNTED)

@@ -7,7 +7,7 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from muntin.aggregates.sums import row_numbers
+from muntin.disorder import Key
 from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TIME, Attribute
@@ -24,7 +25,10 @@ from muntin.spark.positions import ARRIVED
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
 from muntin.spark.ticks import micros, number_ticks
+from muntin.spark.values import with_number
 from muntin.timeline import EARLIEST
+
+_MISSED = "_muntin_missed"
 
 
 def resolve(name: str) -> Column:
@@ -104,15 +108,18 @@ class Rows:
         """The tuples that have a place on an attribute; all have one on the stream's time."""
         return self.tuples if attribute.name == self.stream.time else self.tuples & self.tick(attribute).isNotNull()
 
-    def late(self, attribute: Attribute, punctuation: int) -> DataFrame:
-        """The tuples that came below a punctuation."""
-        tick = self.tick(attribute)
-        return self.frame.where(self.placed(attribute) & (tick < moving(punctuation, tick)))
+    def late(self, attribute: Attribute, missed: Mapping[Key, int]) -> DataFrame:
+        """The tuples that came below the punctuation of their sub-stream, for those sub-streams that have any."""
+        columns = [resolve(name) for name in self.stream.disorder.substreams if missed.keys() != {()}]
+        frame = with_number(self.frame, columns, missed, _MISSED)
+        return frame.where(self.placed(attribute) & (self.tick(attribute) < F.col(_MISSED)))
 
-    def late_rows(self, attribute: Attribute, punctuation: int) -> DataFrame:
+    def late_rows(self, attribute: Attribute, missed: Mapping[Key, int]) -> DataFrame:
         """The same, as they are written out: each with the attribute it is late on, and the punctuation it missed."""
-        reached = F.timestamp_micros(F.lit(punctuation)) if attribute.measure == TIME else F.lit(str(attribute.measure.value(punctuation)))
-        return self.late(attribute, punctuation).withColumns({"late_on": F.lit(attribute.name), "punctuation": reached}).drop(ARRIVED)
+        value = attribute.measure.value
+        reached = F.timestamp_micros(F.col(_MISSED)) if attribute.measure == TIME else F.lit(str(value(missed[()])))
+        late = self.late(attribute, missed).withColumns({"late_on": F.lit(attribute.name), "punctuation": reached})
+        return late.drop(ARRIVED, _MISSED)
 
     def dead_letters(self, attributes: Sequence[Attribute]) -> DataFrame:
         """The bad rows, and those without a place on one of these attributes, with the reason for each."""

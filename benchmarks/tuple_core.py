@@ -21,7 +21,7 @@ from muntin.disorder import Slack
 from muntin.semantics import TupleSlide
 from muntin.timeline import END, MINUTE, SECOND
 from muntin.windows.bytuple import Ends, TupleWindows
-from muntin.windows.tuplerows import TupleRows
+from muntin.windows.tuplerows import TupleColumns, TupleRows
 
 APART = 100
 DELAY = 5 * SECOND
@@ -60,7 +60,8 @@ def stream(case: Case) -> Stream:
 
 def run(case: Case, some: Stream) -> tuple[float, list[Ends]]:
     """Seconds of processor time, and what came out."""
-    windows = TupleWindows(TupleSlide(case.range), [Count(), NarrowSum(), Extremum(Direction.MAX, LaneType.INT64)], [[LaneType.INT64]] * 3)
+    columns = TupleColumns([Count(), NarrowSum(), Extremum(Direction.MAX, LaneType.INT64)], [[LaneType.INT64]] * 3)
+    windows = TupleWindows(TupleSlide(case.range), columns)
     windows.add_series(np.arange(case.partitions))
     slack, greatest, found = Slack(DELAY), 0, []
     ones = np.ones(case.batch, dtype=np.int64)

@@ -5,7 +5,7 @@ Times are small integers, so that edges coincide; values are dyadic fractions, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
-from muntin.aggregates.sums import CountNth
+from muntin.aggregates.sums import FIRST, MATCHED, CountNth, CountTuples
 from muntin.errors import DataError
 from muntin.expression import functions
 from muntin.expression.tree import AggregateCall, Column, Expression, GroupKey, Literal
@@ -24,7 +24,7 @@ from muntin.plan.shared import Failures, Grouping, PartialColumn
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.reference import Arrival, Row, Tables, joined, value
 from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Field, Kind, Schema, decimal
-from muntin.semantics import Alignment, Attribute, TimeWindow
+from muntin.semantics import Alignment, Attribute, TimeWindow, row_number
 from muntin.timeline import datetime_of
 from muntin.windows.shards import Partials, grouping_layout
 from opaque import CLASS, LETTERS, NEAR, ODD, PICKY, SHARE
@@ -184,7 +184,7 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     """The pane-level query over Python rows, joined with tables: grouped by tick and group, lifted with `RowFunctions`."""
     tick = grouping.slice_manager().tick
     shards: dict[Any, list[Row]] = {}
-    for row in [one.row for one in joined(grouping.queries[0], [Arrival(row) for row in batch], tables or {})]:
+    for row in joined_rows(batch, grouping, tables or {}):
         cell = [cell_of(row, grouping.axes)] if grouping.by_cell else []
         key = (tick.floor(tick_of(row, grouping.family.over)), *cell, *(value(part, row) for part in grouping.keys))
         key += (bucket_of(key[1 + len(cell) :]),) * grouping.family.spread
@@ -194,6 +194,22 @@ def python_partials(batch: Sequence[Row], grouping: Grouping, tables: Tables | N
     return Partials(pa.array([key[0] for key in shards], type=pa.int64()).to_numpy(), keys, states)
 
 
+class Lacking(dict[str, Any]):
+    """A row without a match: what it lacks is NULL."""
+
+    def __missing__(self, name: str) -> None:
+        return None
+
+
+def joined_rows(batch: Sequence[Row], grouping: Grouping, tables: Tables) -> Iterator[Row]:
+    """Each row once for every match; where windows end at tuples, also one that has none."""
+    for row in batch:
+        matches = [one.row for one in joined(grouping.queries[0], [Arrival(row)], tables)]
+        yield from ({**match, MATCHED: True, FIRST: at == 0} for at, match in enumerate(matches))
+        if not matches and grouping.by_tuple:
+            yield Lacking({**row, MATCHED: False, FIRST: True})
+
+
 def bucket_of(key: tuple[Any, ...]) -> int:
     """A bucket for a group. In Spark it is another one: any will do, if equal groups are in the same."""
     return hash(tuple("NaN" if part != part else part for part in key)) % BUCKETS
@@ -201,7 +217,7 @@ def bucket_of(key: tuple[Any, ...]) -> int:
 
 def tick_of(row: Row, over: Attribute) -> int:
     """Where a row stands on an attribute. Row numbers and times of arrival are ticks already."""
-    return over.measure.tick(row[over.name])
+    return over.measure.tick(row[str(over)])
 
 
 def cell_of(row: Row, axes: Sequence[Axis]) -> int:
@@ -232,7 +248,9 @@ def lift_shard(column: PartialColumn, shard: list[Row]) -> tuple[Any, ...]:
     if isinstance(column.partial, Failures):
         return (RowFunctions(sum(fails(column, row) for row in shard)).count(1),)
     if isinstance(column.partial, CountNth):
-        return (RowFunctions(sum(row["row_num"] % column.partial.every == column.partial.every - 1 for row in shard)).count(1),)
+        number, every = str(row_number(column.partial.by)), column.partial.every
+        once = [row for row in shard if row[FIRST]] if isinstance(column.partial, CountTuples) else shard
+        return (RowFunctions(sum(every == 1 or row[number] % every == every - 1 for row in once)).count(1),)
     passing = [row for row in shard if holds(column.where, row)]
     columns = [Values(tuple(value(arg, row) for row in passing)) for arg in column.args]
     return column.partial.lift(RowFunctions(len(passing)), *columns)

@@ -2,7 +2,7 @@
 
 `python crash_job.py DATA OUT CHECKPOINT before:7` sends itself SIGKILL before the seventh file it publishes (`after:7`: after it);
 `never:0` runs to the end. Every step of the commit protocol, sinks included, publishes by `os.replace`, so these are all the moments
-between two of its writes.
+between two of its writes. A fifth argument names the pipeline.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from typing import Any
 
 from muntin import Engine, FileSink, Layout, Pace, Trigger, session
 from muntin.errors import CheckpointError
-from muntin.spark import slicelog
+from muntin.spark import slicelog, timers
 from muntin.timeline import SECOND
 
 NEW_YEAR = 1_704_067_200 * SECOND  #: 2024
 
-PIPELINE = """
-CREATE STREAM clicks (ts TIMESTAMP, user STRING, n BIGINT, x DOUBLE)
-  WITH (source = 'files', format = 'json', path = '{path}', time = 'ts', slack = '5 seconds', max_files_per_trigger = '1');
+STREAM = """CREATE STREAM clicks (ts TIMESTAMP, user STRING, n BIGINT, x DOUBLE)
+  WITH (source = 'files', format = 'json', path = '{path}', time = 'ts', slack = '5 seconds', max_files_per_trigger = '1'{more});
+"""
+SLIDING = """
 CREATE QUERY by_user AS
   SELECT user, count(*) AS clicks, sum(n) AS n, max(n) AS top FROM clicks [RANGE 60 seconds SLIDE 20 seconds] GROUP BY user;
 CREATE QUERY total AS SELECT sum(n) AS n, sum(x) AS x, stddev(x) AS spread FROM clicks [RANGE 25 seconds SLIDE 10 seconds];
@@ -32,6 +33,19 @@ CREATE QUERY corrected AS
   EMIT EVERY '2 seconds' LATE REEMIT FOR '30 seconds';
 CREATE QUERY silence AS SELECT count(*) AS c FROM clicks [RANGE 7 seconds SLIDE 7 seconds] EMIT EMPTY;
 """
+#: Every other type of window; each user is a sub-stream, whose windows close by themselves.
+OTHERS = """
+CREATE QUERY by_itself AS SELECT user, count(*) AS c, sum(n) AS n FROM clicks [RANGE 20 seconds SLIDE 10 seconds] GROUP BY user;
+CREATE QUERY landmark AS
+  SELECT user, count(*) AS c, max(n) AS top FROM clicks [RANGE UNBOUNDED SLIDE 15 seconds LANDMARK 60 seconds WATTR ts] GROUP BY user;
+CREATE QUERY endless AS SELECT count(*) AS c, sum(n) AS n FROM clicks [RANGE UNBOUNDED SLIDE 20 seconds WATTR ts];
+CREATE QUERY rows AS SELECT count(*) AS c, sum(n) AS n FROM clicks [RANGE 20 rows SLIDE 7 rows WATTR row_num] WHERE n > 2;
+CREATE QUERY rows_of_user AS SELECT user, sum(n) AS n, max(n) AS top FROM clicks [RANGE 10 rows SLIDE 4 rows WATTR row_num PATTR user];
+CREATE QUERY tuples AS SELECT count(*) AS c, max(n) AS top FROM clicks [RANGE 20 seconds RATTR ts SLIDE 1 row SATTR row_num];
+CREATE QUERY tuples_of_user AS SELECT user, sum(n) AS n FROM clicks [RANGE 30 seconds RATTR ts SLIDE 3 rows SATTR row_num PATTR user];
+CREATE QUERY ranks AS SELECT count(*) AS c FROM clicks [RANGE 15 seconds RATTR ts SLIDE 4 rows SATTR rank(ts)];
+"""
+PIPELINES = {"sliding": (SLIDING, ""), "others": (OTHERS, ", substreams = 'user'")}
 
 
 def killing(replace: Callable[..., None], when: str, number: int) -> Callable[..., None]:
@@ -49,11 +63,17 @@ def killing(replace: Callable[..., None], when: str, number: int) -> Callable[..
     return replace_or_die
 
 
-def main(data: Path, out: Path, checkpoint: Path, kill: str) -> None:
+def pipeline(name: str, data: Path) -> str:
+    queries, more = PIPELINES[name]
+    return STREAM.format(path=data, more=more) + queries
+
+
+def main(data: Path, out: Path, checkpoint: Path, kill: str, name: str = "sliding") -> None:
     when, _, number = kill.partition(":")
     slicelog.MOST_ENTRIES = 3  # so that snapshots are among the moments
+    timers.TIMER_SECONDS = 3600  # no entries but those of batches, however slow the machine is
     engine = Engine(session(**{"spark.master": "local[2]"}))
-    engine.execute(PIPELINE.format(path=data))
+    engine.execute(pipeline(name, data))
     with_clock(engine)
     os.replace = killing(os.replace, when, int(number))
     letters = out.with_name(f"{out.name}_letters")
@@ -85,4 +105,4 @@ def run(engine: Engine, out: Path, checkpoint: Path, letters: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3]), *sys.argv[4:])

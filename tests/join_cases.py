@@ -62,7 +62,18 @@ SOURCES = [
 ]
 
 
-def some_text(choose: Choose, unit: str) -> str:
+#: Windows that end at tuples, for joins in which a tuple without a match ends one all the same.
+TUPLE_WINDOWS = [
+    "RANGE 9 {unit} RATTR ts SLIDE 1 row SATTR row_num",
+    "RANGE 12 {unit} RATTR ts SLIDE 2 rows SATTR row_num",
+    "RANGE 7 {unit} RATTR ts SLIDE 3 rows SATTR rank(ts)",
+    "RANGE 9 {unit} RATTR ts SLIDE 1 row SATTR row_num PATTR seg",
+    "RANGE 20 {unit} RATTR ts SLIDE 2 rows SATTR row_num PATTR seg, lane",
+    "RANGE 4 rows SLIDE 2 rows WATTR row_num PATTR seg",
+]
+
+
+def some_text(choose: Choose, unit: str, window: str = "") -> str:
     """A query with or without joins; windows are measured in `unit`."""
     source: Source = choose(SOURCES)
     groups = choose([(), (), ("T.seg",), *((group,) for group in source.groups), ("T.lane", *source.groups)])
@@ -73,10 +84,10 @@ def some_text(choose: Choose, unit: str) -> str:
     where = " AND ".join(condition for condition in conditions if condition)
     return " ".join(
         [
-            f"SELECT {', '.join(items)} FROM s T [RANGE {length} {unit} SLIDE {slide} {unit} WATTR ts]",
+            f"SELECT {', '.join(items)} FROM s T [{window or f'RANGE {length} {unit} SLIDE {slide} {unit} WATTR ts'}]",
             f", {source.tables}" if source.tables else "",
             f"WHERE {where}" if where else "",
-            f"GROUP BY {', '.join(groups)}" if groups else choose(["", "EMIT EMPTY"]),
+            f"GROUP BY {', '.join(groups)}" if groups else choose(["", "" if "PATTR" in window else "EMIT EMPTY"]),
         ]
     )
 

@@ -16,8 +16,9 @@ from muntin.disorder import Attributes, Key, Punctuations, Seen
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.query.model import Query, StreamDefinition
-from muntin.reference import Promise, Step, emitted
-from muntin.semantics import Attribute, TupleSlide
+from muntin.reference import Promise, Step, Tables, emitted
+from muntin.semantics import Attribute
+from muntin.spark.advance import divided
 from muntin.timeline import END
 from muntin.windows.assemblies import Assemblies
 from muntin.windows.shards import grouping_layout
@@ -35,12 +36,19 @@ class Batch:
 def arrived(batch: Batch, attributes: Attributes) -> list[Row]:
     """The rows of a batch with their numbers and their time of arrival."""
     arrival = attributes.arrival(batch.clock)
-    return [{"row_num": attributes.rows + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
+    known = [{"row_num": attributes.rows + at, "arrival_ts": arrival} | row for at, row in enumerate(batch.rows)]
+    for counter in (one for one in attributes.punctuators if one.pattr):
+        count = dict(attributes.counted(counter))
+        for row in known:
+            key = tuple(row[name] for name in counter.pattr)
+            row[str(counter)] = count.get(key, 0)
+            count[key] = row[str(counter)] + 1
+    return known
 
 
 def seen_in(rows: Sequence[Row], one: Attribute, stream: StreamDefinition) -> dict[Key, Seen]:
     ticks: dict[Key, list[int]] = {}
-    columns = stream.disorder.substreams if one.name == stream.time else ()
+    columns = one.pattr or (stream.disorder.substreams if one.name == stream.time else ())
     for row in rows:
         ticks.setdefault(tuple(row[name] for name in columns), []).append(tick_of(row, one))
     return {key: Seen(len(some), min(some), max(some)) for key, some in ticks.items()}
@@ -53,11 +61,13 @@ class PythonEngine:
     sharing: Sharing = Sharing.AUTOMATIC
     steps: list[Step] = field(default_factory=list)
     results: dict[str, list[Row]] = field(default_factory=dict)
+    tables: Tables = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.attributes = Attributes.begun(self.stream).following({query.window.attribute for query in self.queries})
+        self.attributes = Attributes.begun(self.stream)
         self.plan: SharedPlan = shared_plan(self.queries, AGGREGATES, sharing=self.sharing)
-        self.assemblies = Assemblies(self.plan)
+        self.attributes = self.attributes.following(self.plan.followed)
+        self.assemblies = Assemblies(self.plan, substreams=self.substreams())
         self.results = {query.name: [] for query in self.queries}
         self.promised: list[dict[Attribute, Punctuations]] = []
 
@@ -76,8 +86,12 @@ class PythonEngine:
 
     def take(self, batch: Batch) -> None:
         known = arrived(batch, self.attributes)
-        partials = [python_partials(known, one) for one in self.plan.groupings]
-        seen = {str(one): seen_in(known, one, self.stream) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
+        partials = [python_partials(known, one, self.tables) for one in self.plan.groupings]
+        seen = {
+            str(one): seen_in(known, one, self.stream)
+            for one in self.attributes.punctuators
+            if self.stream.schema.field(one.name) or one.pattr
+        }
         self.before, self.attributes = self.attributes, self.attributes.observe(batch.clock, seen, len(known), {})
         self._step(partials, Step(batch.rows, (), batch.clock))
 
@@ -93,37 +107,36 @@ class PythonEngine:
         return reached.punctuation, reached.latest
 
     def substreams(self) -> dict[Attribute, Substreams]:
-        time = Attribute(self.stream.time)
-        return {time: Substreams(self.stream.disorder.substreams, self.attributes.punctuators[time].punctuations.of)}
+        return divided(self.attributes)
 
     def change(self, queries: Sequence[Query]) -> None:
         """Other queries from the next batch on."""
         self.queries, self.plan = queries, shared_plan(queries, AGGREGATES, sharing=self.sharing)
         self.attributes = self.attributes.following({query.window.attribute for query in queries})
-        self.assemblies.use(self.plan, self.reach)
+        self.assemblies.use(self.plan, self.reach, self.substreams())
         self.results = {query.name: [] for query in queries} | self.results
 
     def restart(self) -> None:
         """As a resumed job: from a snapshot and what was recorded."""
         holdings, recorded = self.assemblies.snapshot(), self.attributes.record()
-        self.assemblies = Assemblies(self.plan, deepcopy(self.assemblies.lives))
-        self.attributes = Attributes.begun(self.stream).restored(recorded, self.plan.attributes)
+        self.attributes = Attributes.begun(self.stream).restored(recorded, self.plan.followed)
+        self.assemblies = Assemblies(self.plan, deepcopy(self.assemblies.lives), substreams=self.substreams())
         self.assemblies.restore(holdings, self.reach, self.substreams())
 
     def promises(self, query: Query, made: Punctuations) -> list[Promise]:
-        """About all, and about sub-streams; those of slide-by-tuple windows close together."""
-        columns = () if isinstance(query.window, TupleSlide) else self.stream.disorder.substreams
+        """About all, and about sub-streams."""
+        columns = self.stream.disorder.substreams if query.window.wattr == self.stream.time else ()
         parts = [Promise(below, tuple(zip(columns, key, strict=True))) for key, below in made.of.items() if columns]
         return [Promise(made.overall), *parts]
 
     def told(self, query: Query) -> list[Row]:
         """What the reference has emitted so far, told the same promises."""
-        return emitted(query, self._promised(query), AGGREGATES)
+        return emitted(query, self._promised(query), AGGREGATES, self.tables)
 
     def truth(self, query: Query) -> list[Row]:
         """What the reference emits in all, once the input has ended."""
         steps = self._promised(query)
-        return emitted(query, [*steps[:-1], replace(steps[-1], promises=(Promise(END),))], AGGREGATES)
+        return emitted(query, [*steps[:-1], replace(steps[-1], promises=(Promise(END),))], AGGREGATES, self.tables)
 
     def _promised(self, query: Query) -> list[Step]:
         over = query.window.attribute

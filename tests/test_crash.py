@@ -45,9 +45,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def start(data: Path, out: Path, checkpoint: Path, kill: str) -> subprocess.Popen[bytes]:
+def start(data: Path, out: Path, checkpoint: Path, kill: str, pipeline: str = "sliding") -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(JOB), str(data), str(out), str(checkpoint), kill],
+        [sys.executable, str(JOB), str(data), str(out), str(checkpoint), kill, pipeline],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -68,9 +68,9 @@ def ended(process: subprocess.Popen[bytes]) -> int:
     return process.returncode
 
 
-def output(out: Path) -> dict[str, list[str]]:
+def output(out: Path, queries: Iterable[str] = QUERIES) -> dict[str, list[str]]:
     """The lines of every query, and the dead letters, which Spark writes in no fixed order."""
-    lines = {query: lines_of(sorted((out / query).glob("*.jsonl"))) for query in QUERIES}
+    lines = {query: lines_of(sorted((out / query).glob("*.jsonl"))) for query in queries}
     return lines | {LETTERS: sorted(lines_of(out.with_name(f"{out.name}_letters").glob("*/*/part-*.json")))}
 
 

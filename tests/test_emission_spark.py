@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muntin import Engine, FileSink, Layout, MemorySink
-from muntin.spark import slicelog
+from muntin.spark import slicelog, timers
 from muntin.timeline import SECOND
 from python_engine import PythonEngine
 from test_crew import in_order
@@ -46,6 +46,7 @@ def test_streamed_stopped_and_resumed_early_and_corrected_results_are_those_of_t
     spark: SparkSession, traffic: Traffic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assembly: str, names: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(slicelog, "MOST_ENTRIES", 2)  # so that a snapshot is restored
+    monkeypatch.setattr(timers, "TIMER_SECONDS", 3600)  # batches alone, however slow the machine is
     rows, memory = some_rows(40, disorder=9), MemorySink()
     for last, part in ((False, (rows[:9], rows[9:24])), (True, (rows[24:],))):
         for batch in part:

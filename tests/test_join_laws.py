@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -12,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import cut, dyadic, moment
-from join_cases import LANES, SEGS, SOURCES, TABLES, Source, checked, some_text
+from join_cases import LANES, PIPELINE, SEGS, SOURCES, TABLES, TUPLE_WINDOWS, Source, checked, some_text
 from muntin import reference
 from muntin.aggregates import AGGREGATES
 from muntin.plan.divide import Sharing
 from muntin.plan.shared import shared_plan
 from muntin.query.model import Query
-from test_laws import run
+from muntin.timeline import Duration
+from python_engine import Batch, PythonEngine
+from test_laws import run, same
 
 Rows = list[dict[str, Any]]
+(STREAM_S,) = PIPELINE.streams
 KEYS = {"names": ["id", "seg", "rate"], "lanes": ["id", "lane", "seg"]}
 
 
@@ -87,6 +91,32 @@ def test_queries_with_and_without_joins_give_together_what_the_reference_gives(
     arrived, _ = reference.arrivals(batches, time="ts", slack=10**9 if slack is None else slack)
     for query in some_queries:
         ours.check(query, reference.results(query, arrived, AGGREGATES, tables=some_tables))
+
+
+@st.composite
+def queries_by_tuple(draw: st.DrawFn) -> Query:
+    window = draw(st.sampled_from(TUPLE_WINDOWS)).format(unit="microseconds")
+    return checked(some_text(lambda some: draw(st.sampled_from(some)), "microseconds", window), "q")
+
+
+@settings(max_examples=150)
+@given(
+    some_queries=st.lists(queries_by_tuple(), min_size=1, max_size=3),
+    some_rows=stream_rows,
+    some_tables=tables,
+    places=st.lists(st.integers(0, 100), max_size=3),
+    slack=st.integers(0, 20),
+    restart_after=st.none() | st.integers(0, 2),
+)
+def test_a_tuple_ends_windows_whatever_joins_make_of_it(
+    some_queries: list[Query], some_rows: Rows, some_tables: dict[str, Rows], places: list[int], slack: int, restart_after: int | None
+) -> None:
+    named = [replace(one, name=f"q{at}") for at, one in enumerate(some_queries)]
+    engine = PythonEngine(replace(STREAM_S, slack=Duration(slack)), named, tables=some_tables)
+    engine.run([Batch(batch) for batch in cut(some_rows, places)], restart_after=restart_after)
+    for query in named:
+        ours, truth = engine.results[query.name], engine.truth(query)
+        assert same(ours, truth), f"{query}\nours  {ours}\ntruth {truth}"
 
 
 @pytest.mark.parametrize("source", [source for source in SOURCES if source.tables], ids=lambda source: source.on)

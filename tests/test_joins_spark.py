@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from join_cases import LANES, SEGS, STREAM, TABLES, some_text
+from join_cases import LANES, SEGS, STREAM, TABLES, TUPLE_WINDOWS, some_text
 from muntin import Engine, Sharing, reference
 from muntin.aggregates import AGGREGATES
 from test_laws import same
@@ -65,3 +65,24 @@ def test_random_queries_over_tables_equal_the_reference(spark: SparkSession, sha
         assert same(ours, truth), f"{query.text}\nours  {ours}\ntruth {truth}"
         joining += bool(query.joins and truth)
     assert joining > count / 2
+
+
+def test_a_tuple_ends_windows_whatever_joins_make_of_it_on_spark_too(spark: SparkSession) -> None:
+    """Tuples without a match, and with several; the rows are numbered as they come."""
+    chance = random.Random(28)
+    rows, tables = some_rows(chance, 60), some_tables(chance)
+    engine = Engine(spark)
+    engine.stream("s", spark.createDataFrame(rows, STREAM).coalesce(1), time="ts")
+    for name, of_table in tables.items():
+        engine.table(name, spark.createDataFrame(of_table, TABLES[name]))
+    for at, window in enumerate(TUPLE_WINDOWS):
+        engine.add(some_text(chance.choice, "seconds", window.format(unit="seconds")), name=f"q{at}")
+    assert sum(bool(query.joins) for query in engine.queries) >= 4
+    results = engine.run()
+    arrived = [reference.Arrival(row) for row in as_dictionaries(rows, STREAM)]
+    declared = {name: as_dictionaries(of_table, TABLES[name]) for name, of_table in tables.items()}
+    for query in engine.queries:
+        truth = reference.results(query, arrived, AGGREGATES, tables=declared)
+        ours = results[query.name].to_pylist()
+        assert truth, query.text
+        assert same(ours, truth), f"{query.text}\nours  {ours}\ntruth {truth}"

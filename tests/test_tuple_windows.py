@@ -30,7 +30,7 @@ from muntin.timeline import BEGINNING, END
 from muntin.windows import tupleids
 from muntin.windows.bytuple import TupleWindows
 from muntin.windows.segments import LONG, Places, ascending, firsts_of, running, running_backwards
-from muntin.windows.tuplerows import TupleRows
+from muntin.windows.tuplerows import TupleColumns, TupleRows
 from muntin.windows.tuplesnapshots import held, restore
 from traffic import query, reading, tick
 
@@ -122,7 +122,7 @@ class Pipe:
         self.numbers: dict[str, int] = {}
 
     def _new(self) -> TupleWindows:
-        return TupleWindows(self.window, [column.partial for column in self.columns], self.lanes, empty=self.query.emit_empty)
+        return TupleWindows(self.window, TupleColumns([column.partial for column in self.columns], self.lanes), empty=self.query.emit_empty)
 
     def restart(self) -> None:
         state, self.core = held(self.core), self._new()
@@ -218,7 +218,7 @@ def test_groups_that_multiply_windows_are_taken_some_at_a_time(monkeypatch: pyte
 
 
 def test_what_is_held_is_distinct_ticks_of_less_than_twice_the_range_and_no_tuple() -> None:
-    core = TupleWindows(TupleSlide(100), [Count()], [[LaneType.INT64]])
+    core = TupleWindows(TupleSlide(100), TupleColumns([Count()], [[LaneType.INT64]]))
     core.add_series(np.array([0]))
     one = np.ones(500, dtype=np.int64)
     for start in range(0, 10_000, 50):
@@ -265,7 +265,7 @@ def test_places_are_in_the_order_of_series_and_ticks_however_far_apart_they_are(
 
 def test_ticks_too_far_apart_for_64_bits_change_nothing() -> None:
     some = [(0, 5), (1, 5), (0, 2**61), (1, 2**61 + 1), (2, 2**61 + 1)]
-    core = TupleWindows(TupleSlide(2**60), [Count()], [[LaneType.INT64]])
+    core = TupleWindows(TupleSlide(2**60), TupleColumns([Count()], [[LaneType.INT64]]))
     core.add_series(np.arange(5))
     series, ticks = (np.array(part, dtype=np.int64) for part in zip(*some, strict=True))
     one = np.ones(len(some), dtype=np.int64)

@@ -40,6 +40,12 @@ WINDOWS = [
     "RANGE 7 us RATTR ts SLIDE 1 row SATTR row_num PATTR seg_id",
     "RANGE 7 us RATTR ts SLIDE 2 rows SATTR rank(ts) PATTR seg_id",
     "RANGE 2.5 RATTR mile SLIDE 1 row SATTR row_num",
+    "RANGE 4 rows SLIDE 2 rows WATTR row_num PATTR seg_id",
+    "RANGE 5 rows SLIDE 3 rows OFFSET 1 row WATTR row_num ALIGN STARTS PATTR seg_id",
+    "RANGE 1 row SLIDE 2 rows WATTR row_num PATTR seg_id, vehicles",
+    "RANGE UNBOUNDED SLIDE 2 rows WATTR row_num PATTR seg_id",
+    "RANGE UNBOUNDED SLIDE 2 rows LANDMARK 4 rows WATTR row_num PATTR seg_id",
+    "RANGE 7 us RATTR ts SLIDE 2 rows SATTR row_num PATTR seg_id",
 ]
 SELECTS = [
     f"SELECT {VALUES} FROM traffic [{{}}]",

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -44,16 +45,20 @@ WINDOWS = [
     "RANGE 4 seconds RATTR ts SLIDE 2 rows SATTR rank(ts)",
     "RANGE 4 seconds RATTR ts SLIDE 1 row SATTR row_num PATTR seg_id",
     "RANGE 1.5 RATTR mile SLIDE 1 row SATTR row_num",
+    "RANGE 5 rows SLIDE 2 rows WATTR row_num PATTR seg_id",
+    "RANGE UNBOUNDED SLIDE 2 rows LANDMARK 6 rows PATTR seg_id, vehicles",
+    "RANGE 9 seconds RATTR ts SLIDE 3 rows SATTR row_num PATTR seg_id",
 ]
 SELECTS = [f"SELECT {VALUES} FROM traffic [{{}}] WHERE vehicles <> 2", f"SELECT seg_id, {VALUES} FROM traffic [{{}}] GROUP BY seg_id"]
 TEXTS = {f"q{at}": SELECTS[at % 2].format(window) for at, window in enumerate(WINDOWS)}
 
 
 class Traffic:
-    """A directory of JSON files, a micro-batch each, and a clock that ticks with them."""
+    """A directory of JSON files, a micro-batch each, and a clock that tells a time for each of them: a second more, unless it is set."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.batches = directory, list[Batch]()
+        self.clock: Callable[[int], int] = lambda batch: (batch + 1) * SECOND
         directory.mkdir()
 
     def add(self, *rows: dict[str, Any]) -> None:
@@ -61,7 +66,7 @@ class Traffic:
         path = self.directory / f"{9 - number}.json"  # the order of names is not that of arrival
         path.write_text("".join(json.dumps(row, default=spelled) + "\n" for row in rows))
         os.utime(path, (1_700_000_000 + number,) * 2)
-        self.batches.append(Batch(rows, (number + 1) * SECOND))
+        self.batches.append(Batch(rows, self.clock(number)))
 
     def engine(self, spark: SparkSession, options: str, *, assembly: str = "driver", instances: int = 1, **texts: str) -> Engine:
         engine = Engine(spark, assembly=assembly, instances=instances)
@@ -72,7 +77,7 @@ class Traffic:
 
         def with_clock(*arguments: Any) -> Any:
             job = started(*arguments)
-            job.clock = lambda: (job.last.batch + 2) * SECOND
+            job.clock = lambda: self.clock(job.last.batch + 1)
             return job
 
         engine._job = with_clock  # type: ignore[method-assign]
@@ -304,3 +309,60 @@ def test_a_query_that_counts_rows_joins_only_where_they_are_numbered(spark: Spar
             engine.add("SELECT count(*) AS n FROM traffic [RANGE 9 rows SLIDE 9 rows]", name="rows")
     finally:
         job.stop()
+
+
+def test_group_by_divides_each_window_and_pattr_gives_each_segment_windows_of_its_own(spark: SparkSession, traffic: Traffic) -> None:
+    """The example of docs/windows.md: Q2 and Q4 of the paper over the same six rows, in batches of four and two."""
+    rows = [reading(at * SECOND, seg) for at, seg in enumerate("aabaab")]
+    traffic.add(*rows[:4])
+    traffic.add(*rows[4:])
+    window = "RANGE 4 rows SLIDE 2 rows WATTR row_num"
+    engine, memory = traffic.engine(
+        spark, "slack = '0 seconds'",
+        q2=f"SELECT seg_id, count(*) AS n FROM traffic [{window}] GROUP BY seg_id",
+        q4=f"SELECT seg_id, count(*) AS n FROM traffic [{window} PATTR seg_id]",
+    ), MemorySink()  # fmt: skip
+    engine.start(memory, trigger=NOW).wait()
+
+    def found(name: str) -> list[tuple[int, str, int]]:
+        return [(row["window_end"], row["seg_id"], row["n"]) for row in memory.table(name).to_pylist()]
+
+    assert found("q2") == [(2, "a", 2), (4, "a", 3), (4, "b", 1), (6, "a", 2), (6, "b", 2)]
+    assert sorted(found("q4")) == [(2, "a", 2), (2, "b", 2), (4, "a", 4)]
+
+
+def test_rows_of_partitions_are_counted_from_the_first_row_on_or_not_at_all(spark: SparkSession, traffic: Traffic, tmp_path: Path) -> None:
+    traffic.add(reading(SECOND))
+    rows = "SELECT count(*) AS n FROM traffic [RANGE 9 rows SLIDE 9 rows]"
+    traffic.engine(spark, "slack = '0 seconds'", q=rows).start(MemorySink(), checkpoint=tmp_path / "checkpoint", trigger=NOW).wait()
+    engine = traffic.engine(
+        spark, "slack = '0 seconds'", q=rows, late="SELECT count(*) AS n FROM traffic [RANGE 2 rows SLIDE 2 rows PATTR seg_id]"
+    )
+    with pytest.raises(Refusal, match="late counts row_num by seg_id, and 1 rows came while no query did"):
+        engine.start(MemorySink(), checkpoint=tmp_path / "checkpoint", trigger=NOW)
+
+
+def test_dead_letters_have_numbers_in_their_partition_too(spark: SparkSession, traffic: Traffic) -> None:
+    traffic.add(reading(SECOND, "a"), {"seg_id": "a"}, reading(2 * SECOND, "b"), reading(3 * SECOND, "a"))
+    engine = traffic.engine(
+        spark, "slack = '0 seconds'", q="SELECT seg_id, count(*) AS n FROM traffic [RANGE 2 rows SLIDE 2 rows PATTR seg_id]"
+    )
+    found = [(row["window_end"], row["seg_id"], row["n"]) for row in engine.run()["q"].to_pylist()]
+    assert found == [(2, "a", 1), (2, "b", 1), (4, "a", 1)]
+
+
+def test_each_folder_of_files_is_in_order_by_itself(spark: SparkSession, tmp_path: Path) -> None:
+    """East has come to 50 s and west to 25 s, a file of each in every batch."""
+    for at, (folder, seconds) in enumerate([("east", [1, 30]), ("west", [2, 12]), ("east", [40, 50]), ("west", [15, 25])]):
+        path = tmp_path / "traffic" / folder / f"{at}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(json.dumps(reading(one * SECOND), default=spelled) + "\n" for one in seconds))
+        os.utime(path, (1_700_000_000 + at,) * 2)
+    engine, memory = Engine(spark), MemorySink()
+    declared = CREATE.format(path=tmp_path / "traffic/*", format="json", options="substreams = 'source_folder', slack = '0 seconds'")
+    engine.execute(declared.replace("max_files_per_trigger = '1'", "max_files_per_trigger = '2'"))
+    engine.add("SELECT count(*) AS n FROM traffic [RANGE 10 seconds SLIDE 10 seconds]", name="q")
+    job = engine.start(memory, trigger=NOW)
+    job.wait()
+    assert [row["n"] for row in memory.table("q").to_pylist()] == [2, 2]
+    assert job.jobs["traffic"].progress().disorder.rows_late == 0

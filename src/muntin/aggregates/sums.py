@@ -47,8 +47,9 @@ class _Exact(Additive, Differential):
         return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
-#: The column of row numbers in the rows of a batch, for those who count by them.
-ROW_NUMBERS = "_muntin_row"
+def row_numbers(by: tuple[str, ...] = ()) -> str:
+    """The column of row numbers in the rows of a batch, for those who count by them: of the stream, or of each value of some columns."""
+    return f"_muntin_row by {', '.join(by)}" if by else "_muntin_row"
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,33 @@ class Count(_Exact):
 
 @dataclass(frozen=True)
 class CountNth(Count):
-    """Rows whose number is the last of each `every`: where slide-by-tuple windows end that slide by several rows."""
+    """Rows whose number is the last of each `every`: where slide-by-tuple windows end that slide by several rows, each `by` itself."""
 
     name: str = "count_nth"
     every: int = 1
+    by: tuple[str, ...] = ()
 
     def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
-        last = functions.pmod(functions.col(ROW_NUMBERS), functions.lit(self.every)) == self.every - 1
-        return (functions.count(functions.when(last, functions.lit(1))),)
+        return (functions.count(functions.when(self._is_last(functions), functions.lit(1))),)
+
+    def _is_last(self, functions: Any) -> Any:
+        number = functions.col(f"`{row_numbers(self.by).replace('`', '``')}`")
+        return functions.pmod(number, functions.lit(self.every)) == self.every - 1
+
+
+#: Columns of rows that were joined: whether a row found a match in every table, and which of its matches stands for it.
+MATCHED, FIRST = "_muntin_matched", "_muntin_first"
+
+
+@dataclass(frozen=True)
+class CountTuples(CountNth):
+    """The same of rows that were joined: a tuple of the stream counts once, however many matches it has, and also if it has none."""
+
+    name: str = "count_tuples"
+
+    def lift(self, functions: Any, *columns: Any) -> tuple[Any, ...]:
+        counted = functions.col(FIRST) if self.every == 1 else functions.col(FIRST) & self._is_last(functions)
+        return (functions.count(functions.when(counted, functions.lit(1))),)
 
 
 @dataclass(frozen=True)

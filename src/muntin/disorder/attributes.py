@@ -76,6 +76,13 @@ class Attributes:
         found = self.punctuators.get(attribute)
         return Reached(found.punctuations.overall, self.latest.get(attribute, BEGINNING)) if found else Reached()
 
+    def counted(self, counter: Attribute) -> Mapping[Key, int]:
+        """How many rows came, of the stream or of each partition: that is the number of the next one there."""
+        if not counter.pattr:
+            return {(): self.rows}
+        found = self.punctuators.get(counter)
+        return found.punctuations.of if found else {}
+
     def moved_by_the_clock(self, attributes: Iterable[Attribute]) -> bool:
         """Whether time alone can move the punctuation of one of these attributes."""
         declared = self.stream.disorder

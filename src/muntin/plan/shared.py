@@ -14,17 +14,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from muntin.aggregates.base import Aggregate, Partial
-from muntin.aggregates.sums import Count, CountNth
-from muntin.expression.functions import FUNCTIONS
+from muntin.aggregates.sums import MATCHED, Count, CountNth, CountTuples
+from muntin.expression.functions import FUNCTIONS, call
 from muntin.expression.signature import Function
-from muntin.expression.tree import AggregateCall, Call, Expression, OwnCall, walk
+from muntin.expression.tree import AggregateCall, Call, Column, Expression, OwnCall, walk
 from muntin.hashing import hashed_once, shared
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, all_axes, divisions, nowhere
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.query.model import Query
-from muntin.semantics import Attribute, SlideOrder, TupleSlide
+from muntin.schema import BOOLEAN
+from muntin.semantics import Attribute, TupleSlide
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,8 @@ class PartialColumn:
 
 
 ROWS = PartialColumn(Count())
+#: Whether a row that was joined found a match in every table.
+IS_MATCHED = Column(MATCHED, BOOLEAN)
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,24 @@ class Grouping:
     def _positions(self) -> Mapping[PartialColumn, int]:
         return {column: at for at, column in enumerate(self.columns)}
 
+    def position(self, column: PartialColumn) -> int | None:
+        """Where the grouping has a column of its own."""
+        return self._positions.get(column)
+
     def source(self, column: PartialColumn, where: Expression | None) -> int | None:
         """Where the grouping has what a query with this predicate holds; None for failures that only cells tell of."""
-        return self._positions.get(computed(column, where, by_cell=self.by_cell))
+        return self.position(computed(column, where, self.family, by_cell=self.by_cell))
 
 
-def computed(column: PartialColumn, where: Expression | None, *, by_cell: bool) -> PartialColumn:
-    """The column of a grouping that a query's column comes from."""
-    return column if by_cell else replace(column, where=where)
+def computed(column: PartialColumn, where: Expression | None, family: Family, *, by_cell: bool) -> PartialColumn:
+    """The column of a grouping that a query's column comes from. Where windows end at tuples, one that found no match in a table is there
+    all the same, and it is for the columns to leave it out.
+    """
+    if by_cell:
+        return column
+    if family.by_tuple and family.joins:
+        return replace(column, where=IS_MATCHED if where is None else call("and", IS_MATCHED, where))
+    return replace(column, where=where)
 
 
 @dataclass(frozen=True)
@@ -155,6 +168,17 @@ class SharedPlan:
         """What windows are over."""
         return list(dict.fromkeys(grouping.family.over for grouping in self.groupings))
 
+    @property
+    def counters(self) -> list[Attribute]:
+        """What rows are numbered by: in the order of the stream, and in that of each value of PATTR."""
+        counted = (query.counter for grouping in self.groupings for query in grouping.queries)
+        return list(dict.fromkeys(one for one in counted if one is not None))
+
+    @property
+    def followed(self) -> list[Attribute]:
+        """Whose punctuations have to be known."""
+        return list(dict.fromkeys([*self.attributes, *self.counters]))
+
     @cached_property
     def shape(self) -> object:
         """What plans have in common whose groupings count the same things, whatever their constants and windows."""
@@ -188,19 +212,23 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
         plans += mine
         for stood_on, where in dict.fromkeys((plan.columns, None if part.by_cell else plan.query.where) for plan in mine):
             for column in stood_on:
-                source = computed(column, where, by_cell=part.by_cell)
+                source = computed(column, where, part.family, by_cell=part.by_cell)
                 if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
-        for window in dict.fromkeys(query.window for query in part.queries if isinstance(query.window, TupleSlide)):
-            columns.setdefault(marks_of(window))
+        for query in part.queries:
+            if isinstance(query.window, TupleSlide):
+                columns.setdefault(marks_of(query))
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
 
 
-def marks_of(window: TupleSlide) -> PartialColumn:
-    """The column that counts the tuples of a tick that SLIDE goes by, whatever WHERE says of them."""
-    every_nth = window.order is SlideOrder.ARRIVAL and window.slide > 1
-    return PartialColumn(CountNth(every=window.slide)) if every_nth else ROWS
+def marks_of(query: Query) -> PartialColumn:
+    """The column that counts the tuples of a tick that a slide-by-tuple window's SLIDE goes by, whatever WHERE and joins make of them."""
+    assert isinstance(query.window, TupleSlide)
+    every, by = (query.window.slide, query.window.pattr) if query.counts_rows else (1, ())
+    if query.joins:
+        return PartialColumn(CountTuples(every=every, by=by))
+    return PartialColumn(CountNth(every=every, by=by)) if every > 1 else ROWS
 
 
 def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate], *, spread: bool = False) -> QueryPlan:
@@ -211,9 +239,9 @@ def query_plan(query: Query, grouping: int, aggregates: Mapping[str, Aggregate],
 def _query_plan(query: Query, _text: str, grouping: int, aggregates: tuple[Aggregate, ...], spread: bool) -> QueryPlan:
     """Kept: when queries come and go, most of them stay."""
     calls = {}
-    for call, aggregate in zip(query.aggregate_calls, aggregates, strict=True):
-        placed = aggregate.partials(*(arg.type for arg in call.args))
-        calls[call] = aggregate, tuple(shared(PartialColumn(partial, tuple(call.args[at] for at in taken))) for partial, taken in placed)
+    for one, aggregate in zip(query.aggregate_calls, aggregates, strict=True):
+        placed = aggregate.partials(*(arg.type for arg in one.args))
+        calls[one] = aggregate, tuple(shared(PartialColumn(partial, tuple(one.args[at] for at in taken))) for partial, taken in placed)
     return QueryPlan(query, grouping, failures_of(query), calls, spread)
 
 

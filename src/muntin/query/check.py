@@ -107,7 +107,7 @@ def changed(
         sources = sources_of(statement, select_of(statement), streams, tables)
         stream = streams[sources.stream.name.lower()]
         query = check_query(statement, stream, aggregates, tables, functions)
-        check_supported(statement, query, stream)
+        check_supported(statement, query)
         return registry.add(query)
     except QueryError:
         raise

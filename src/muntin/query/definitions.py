@@ -25,11 +25,10 @@ def check_stream(statement: CreateStream) -> StreamDefinition:
     schema, options = _schema(statement), _options(statement)
     time = _time(statement, schema, options.pop("time", None))
     of_disorder = {key: options.pop(key) for key in OPTIONS if key in options}
-    slack, disorder = disorder_of(
-        schema, time, {key: option.expression.name for key, option in of_disorder.items()}, _placed(statement, of_disorder)
-    )
     max_ahead = _duration(statement, options.pop("max_ahead", None), default=DAY)
     passed = {key: option.expression.name for key, option in options.items()}
+    texts = {key: option.expression.name for key, option in of_disorder.items()}
+    slack, disorder = disorder_of(schema, time, texts, _placed(statement, of_disorder), files=passed.get("source") == "files")
     return StreamDefinition(statement.name, schema, time, slack, max_ahead, passed, disorder)
 
 

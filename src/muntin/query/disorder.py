@@ -13,10 +13,12 @@ from decimal import Decimal, InvalidOperation
 from typing import TypeVar
 
 from muntin.errors import Refusal
-from muntin.schema import Field, Kind, Schema
+from muntin.schema import STRING, Field, Kind, Schema
 from muntin.semantics import TIME, Measure, measure_of
 from muntin.timeline import Duration
 
+#: What divides files: the folder that a row's file lies in. Not a column, but `substreams` may name it.
+FOLDER = "source_folder"
 #: The options there are.
 OPTIONS = ("slack", "slack_rows", "slack_of", "substreams", "markers", "heartbeat", "idle_after")
 Refusing = Callable[[str, Refusal], Exception]
@@ -52,8 +54,10 @@ class Disorder:
 NO_DISORDER = Disorder()
 
 
-def disorder_of(schema: Schema, time: str, texts: Mapping[str, str], refusing: Refusing) -> tuple[Duration | None, Disorder]:
-    """What the options say; `refusing` makes an error of a refusal and the option it is about."""
+def disorder_of(
+    schema: Schema, time: str, texts: Mapping[str, str], refusing: Refusing, *, files: bool = False
+) -> tuple[Duration | None, Disorder]:
+    """What the options say, of a stream of `files` or another; `refusing` makes an error of a refusal and the option it is about."""
 
     def read(option: str, reader: Callable[[str], T], otherwise: T) -> T:
         try:
@@ -64,7 +68,7 @@ def disorder_of(schema: Schema, time: str, texts: Mapping[str, str], refusing: R
     disorder = Disorder(
         rows=read("slack_rows", _rows, None),
         slack_of=read("slack_of", lambda text: _slack_of(schema, time, text), {}),
-        substreams=read("substreams", lambda text: _substreams(schema, text), ()),
+        substreams=read("substreams", lambda text: _substreams(_with_folder(schema) if files else schema, text), ()),
         markers=read("markers", lambda text: _markers(schema, text), None),
         heartbeat=read("heartbeat", lambda text: not_negative("heartbeat", text), None),
         idle_after=read("idle_after", lambda text: not_negative("idle_after", text), None),
@@ -87,6 +91,10 @@ def _rows(text: str) -> int:
     if not text.isdecimal():
         raise Refusal("slack_rows is a whole number of rows", values=repr(text), way_out="write it like slack_rows = '1000'")
     return int(text)
+
+
+def _with_folder(schema: Schema) -> Schema:
+    return schema if schema.field(FOLDER) else Schema((*schema.fields, Field(FOLDER, STRING)))
 
 
 def _substreams(schema: Schema, text: str) -> tuple[str, ...]:

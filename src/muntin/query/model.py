@@ -16,7 +16,7 @@ from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import BIGINT, BOOLEAN, Schema, Type
-from muntin.semantics import ROWS, SlicedWindow, SlideOrder, TupleSlide, Window
+from muntin.semantics import ROWS, Attribute, SlicedWindow, SlideOrder, TupleSlide, Window, row_number
 from muntin.timeline import DAY, Duration
 
 
@@ -25,7 +25,7 @@ class StreamDefinition:
     """`CREATE STREAM`: the columns, the windowing attribute, the disorder to expect, and where the rows come from.
 
     `slack` is None where nothing bounds disorder by time. `options` holds what belongs to the source (`source`, `path`, `format`, …) as
-    it was written.
+    it was written. `order` are the columns that rows of a batch came by, where it is for columns to say.
     """
 
     name: str
@@ -35,6 +35,7 @@ class StreamDefinition:
     max_ahead: Duration = Duration(DAY)
     options: Mapping[str, str] = field(default_factory=dict)
     disorder: Disorder = NO_DISORDER
+    order: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name} ({self.schema}) time={self.time} {', '.join(self.disorder.described(self.slack))}"
@@ -157,6 +158,11 @@ class Query:
         if isinstance(self.window, TupleSlide):
             return self.window.order is SlideOrder.ARRIVAL and self.window.slide > 1
         return self.window.measure == ROWS
+
+    @property
+    def counter(self) -> Attribute | None:
+        """The numbers that rows have to have for it, if any: those of the stream, or of each partition."""
+        return row_number(self.window.pattr) if self.counts_rows else None
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

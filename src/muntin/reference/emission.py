@@ -115,7 +115,7 @@ class Oracle:
     def touched(self, one: Placed, step: int, punctuation: int) -> Iterable[int]:
         found = wids(one.tick, self.window)
         if isinstance(self.window, LandmarkWindow) and self.window.period is None:
-            latest = max(other.tick for other in self.rows if other.step <= step)
+            latest = max(other.tick for other in self.rows if other.step <= step and other.partition == one.partition)
             reached = wids_after(punctuation, self.window) if punctuation < END else found.start
             found = range(found.start, max(wids_after(latest, self.window) + 1, reached))
         return (w for w in found if self.is_open(one, w))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import overload
 
-from muntin.semantics.attribute import Attribute
+from muntin.semantics.attribute import Attribute, row_number
 from muntin.semantics.bytuple import SlideOrder, TupleSlide
 from muntin.semantics.context import Context, Window, context_of, state_of
 from muntin.semantics.landmark import LAST_ID, LandmarkWindow
@@ -21,7 +21,8 @@ from muntin.timeline import Interval
 
 __all__ = [
     "LAST_ID", "ROWS", "TIME", "Alignment", "Attribute", "Context", "LandmarkWindow", "Measure", "SlicedWindow", "SlideOrder",
-    "SlidingWindow", "TimeWindow", "TupleSlide", "Unit", "Window", "WindowKind", "context_of", "extent", "measure_of", "row_numbers",
+    "SlidingWindow", "TimeWindow", "TupleSlide", "Unit", "Window", "WindowKind", "context_of", "extent", "measure_of", "row_number",
+    "row_numbers",
     "state_of", "wids", "wids_after", "windows",
 ]  # fmt: skip
 

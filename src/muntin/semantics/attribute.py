@@ -24,3 +24,8 @@ class Attribute:
 
     def __str__(self) -> str:
         return f"{self.name} by {', '.join(self.pattr)}" if self.pattr else self.name
+
+
+def row_number(by: tuple[str, ...] = ()) -> Attribute:
+    """The position of a row in the order of arrival, counted for each value of some columns by itself, if any are given."""
+    return Attribute("row_num", ROWS, by)

@@ -21,7 +21,7 @@ def followed(attributes: Attributes, plan: SharedPlan, facts: BatchFacts) -> Att
     that are known: where there were rows before, windows over it begin after them.
     """
     unknown = [one for one in plan.attributes if one not in attributes.punctuators]
-    following = attributes.following(plan.attributes)
+    following = attributes.following(plan.followed)
     return following.begun_at({one: facts.last(str(one)) for one in unknown}) if unknown and attributes.rows else following
 
 
@@ -38,6 +38,12 @@ def reaches(attributes: Attributes) -> Reaches:
         return reached.punctuation, reached.latest
 
     return reach
+
+
+def divided(attributes: Attributes) -> dict[Attribute, Substreams]:
+    """How far parts of the stream are by themselves: its sub-streams on its time, partitions on their numbers."""
+    counted = {one: Substreams(one.pattr, held.punctuations.of) for one, held in attributes.punctuators.items() if one.pattr}
+    return {Attribute(attributes.stream.time): substreams_of(attributes), **counted}
 
 
 def substreams_of(attributes: Attributes) -> Substreams:

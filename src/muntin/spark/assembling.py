@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
-from muntin.semantics import Attribute
-from muntin.spark.advance import early, reaches, substreams_of
+from muntin.spark.advance import divided, early, reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
 from muntin.spark.entries import Entry, Snapshot
 from muntin.spark.instances import Basis, Told
@@ -29,7 +28,6 @@ from muntin.windows.assemblies import Assemblies
 from muntin.windows.assembly import Aggregations
 from muntin.windows.life import QueryLife, Stop, stopped
 from muntin.windows.snapshots import Holding
-from muntin.windows.substreams import Substreams
 from muntin.windows.turns import Report, Turn
 
 NO_REPORT = Report({}, {}, 0, 0, 0, {})
@@ -72,8 +70,8 @@ class Assembling:
         lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
         made.plan, made._last = found.plan, found.id
         made._spread = {name: lives.pop(name) for name in _spread_in(found.plan)}
-        made.once = Assemblies(found.plan.part(spread=False), lives, Aggregations(**counters["aggregations"]))
-        made.once.restore(found.holdings, reaches(attributes), _by_time(attributes))
+        made.once = Assemblies(found.plan.part(spread=False), lives, Aggregations(**counters["aggregations"]), divided(attributes))
+        made.once.restore(found.holdings, reaches(attributes), divided(attributes))
         if made._spread:
             made._begin(found.plan, attributes, found.parts)
             made._crew.lineage = counters["lineage"]
@@ -101,7 +99,7 @@ class Assembling:
         if _spread_in(plan) and not self._spread:
             self._begin(self.plan, attributes)
             self._crew.lineage = str(self._last.next_batch())
-        self.once.use(plan.part(spread=False), reaches(attributes))
+        self.once.use(plan.part(spread=False), reaches(attributes), divided(attributes))
         wanted, latest = {one.query for one in plan.queries}, attributes.time.latest
         same = {one.query.name for one in self.plan.queries if one.query in wanted}
         since = BEGINNING if latest == BEGINNING else latest + 1
@@ -124,8 +122,8 @@ class Assembling:
         lives = self.lives
         parts += brought_in(crew, going, self.once.plan, plan)
         self.once.lives.update((name, lives[name]) for name in before - after)
-        self.once.use(plan.part(spread=False), reaches(attributes))
-        self.once.take_in(coming, reaches(attributes), _by_time(attributes))
+        self.once.use(plan.part(spread=False), reaches(attributes), divided(attributes))
+        self.once.take_in(coming, reaches(attributes), divided(attributes))
         self._spread = {name: lives[name] for name in after}
         self.plan = plan
         self._begin(plan, attributes, parts)
@@ -156,7 +154,7 @@ class Assembling:
 
     def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
         """What the driver assembles of an entry; exhaust it."""
-        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after), step.early)
+        chunks = self.once.step(step.entry.partials, reaches(step.after), divided(step.after), step.early)
         return ((chunk.query, chunk.table) for chunk in chunks if chunk.table.num_rows)
 
     def _record(self, report: Report) -> None:
@@ -222,7 +220,3 @@ class Assembling:
 
 def _spread_in(plan: SharedPlan) -> set[str]:
     return {one.query.name for one in plan.queries if one.spread}
-
-
-def _by_time(attributes: Attributes) -> dict[Attribute, Substreams]:
-    return {Attribute(attributes.stream.time): substreams_of(attributes)}

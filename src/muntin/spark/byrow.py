@@ -19,6 +19,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from muntin.aggregates.own import OwnPartial
+from muntin.aggregates.sums import FIRST
 from muntin.columnar import integers
 from muntin.disorder import Key, Seen
 from muntin.plan.shared import ROWS, Grouping
@@ -74,17 +75,18 @@ class RowPass(Pass):
         ]
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
-        """The tick, or why there is none; the group; the lanes; and the time, if windows are over something else."""
-        frame = rows.frame.withColumns(self._instants(rows, rows.tick(self.over), span))
+        """The tick, or why there is none; the group; the time, if windows are over something else; which match it is; the lanes."""
+        frame = self._joined(rows).withColumns(self._instants(rows, rows.tick(self.over), span))
         at = F.col(at_name(0)).alias(AT)
         keys = [F.when(is_used(), key).alias(name) for name, key in self.lasting.keys.items()]
         time = [] if self.over_time else [F.when(rows.tuples, micros_of(self.stream)).alias(_TIME)]
-        return frame.select(at, *keys, *time, *self.lanes)
+        first = [] if rows.first is None else [F.col(FIRST)]
+        return frame.select(at, *keys, *time, *first, *self.lanes)
 
     def collected(self, rows: Rows, span: Interval | None) -> tuple[list[Partials], BatchFacts]:
         table = self.frame(rows, span).toArrow()
         at = integers(table[AT], null=MISSING - 1)
-        facts = self._facts_of(table, at)
+        facts = self._facts_of(*once_each(table, at))
         placed = at > MARKER
         if not placed.all():
             table, at = table.filter(pa.array(placed)), at[placed]
@@ -109,3 +111,11 @@ class RowPass(Pass):
             times = integers(table[_TIME].drop_null(), null=0)
             seen[self.stream.time] = {(): Seen(len(times), int(times.min()), int(times.max()))}
         return BatchFacts(table.num_rows, dead, markers, seen, {self.over.name: missing} if missing else {})
+
+
+def once_each(table: pa.Table, at: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+    """The rows of the stream, each once, where some have several matches in a table."""
+    if FIRST not in table.column_names:
+        return table, at
+    first = np.asarray(table[FIRST].to_numpy(), dtype=bool)
+    return table.filter(pa.array(first)), at[first]

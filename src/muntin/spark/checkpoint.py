@@ -27,7 +27,7 @@ FORMAT = 6
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:
     """The same for streams that mean the same, whatever their spelling. Queries come and go; the stream stays what it is."""
-    disorder = (stream.slack, stream.disorder)
+    disorder = (stream.slack, stream.disorder, *([stream.order] if stream.order else []))
     meaning = [repr((stream.name, stream.schema, stream.time, disorder, stream.max_ahead, sorted(stream.options.items()))), strategy]
     return hashlib.sha256("\n".join(meaning).encode()).hexdigest()
 

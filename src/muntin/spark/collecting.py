@@ -17,7 +17,7 @@ from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.facts import BatchFacts
-from muntin.spark.numbering import numbered
+from muntin.spark.numbering import Numbers, number_span, numbered
 from muntin.spark.partials import Pass
 from muntin.spark.parting import Parted, Parting, Tally
 from muntin.spark.parts import NO_PARTS, Parts
@@ -29,6 +29,8 @@ from muntin.timeline import END, Interval
 from muntin.windows.shards import Partials
 
 Joining = Callable[[Rows, Sequence[Join]], Rows]
+#: How many rows came, on each counter: of the stream, or of each partition.
+Counted = Callable[[Attribute], Mapping[Key, int]]
 #: Where rows are expected on each attribute.
 Spans = Mapping[Attribute, Interval]
 
@@ -54,24 +56,26 @@ class Collecting:
     def passes(self) -> list[Pass]:
         return passes(self.stream, self.plan)
 
-    def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, before: int, parting: Parting | None = None) -> Collected:
+    def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, came: Counted, parting: Parting | None = None) -> Collected:
         """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here.
 
-        `before` is how many rows came before these: their numbers go on from there.
+        `came` says how many rows came before these, on each counter: their numbers go on from there.
         """
-        numbers = any(query.counts_rows for grouping in self.plan.groupings for query in grouping.queries)
-        several, read = len(self.passes) + has_substreams(self.stream) + numbers > 1, rows.frame
+        counters = self.plan.counters
+        several, read = len(self.passes) + has_substreams(self.stream) + len(counters) > 1, rows.frame
         if several:
             read.persist()
         try:
-            if numbers:
-                rows, span = numbered(rows, before)
-                spans = {**spans, **{one: span for one in self.plan.attributes if one.counts_rows}}
+            numbers: dict[Attribute, Numbers] = {}
+            if counters:
+                rows, numbers = numbered(rows, counters, came)
+                spans = {**spans, **{one: span for one, seen in numbers.items() if (span := number_span(seen))}}
             parted = [
                 self._parted(number, one, joining(rows, one.groupings[0].family.joins), spans.get(one.over), parting)
                 for number, one in enumerate(self.passes)
             ]
             facts = all_facts([one.facts for one in parted]) if parted else facts_alone(rows)
+            facts = replace(facts, seen={**facts.seen, **{str(one): seen for one, seen in numbers.items()}})
             if has_substreams(self.stream):
                 facts = replace(facts, seen={**facts.seen, self.stream.time: sighted(rows)})
         finally:

@@ -36,7 +36,7 @@ class Decoding:
     @property
     def over(self) -> str:
         """The attribute that all windows of the pass are over."""
-        return self.groupings[0].family.over.name
+        return str(self.groupings[0].family.over)
 
     def key_names(self, grouping: Grouping) -> list[str]:
         return [key_name(self.expressions.index(key)) for key in grouping.keys]

@@ -103,12 +103,13 @@ class Engine:
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
-    def stream(self, name: str, frame: DataFrame, *, time: str, max_ahead: str = "1 day", **disorder: str) -> None:
+    def stream(self, name: str, frame: DataFrame, *, time: str, max_ahead: str = "1 day", order: str = "", **disorder: str) -> None:
         """Make a DataFrame, streaming or static, known to queries under a name.
 
+        `order` are the columns by which rows of a batch arrived, for those who count them; Kafka's are known if the DataFrame has them.
         `disorder` are the options of CREATE STREAM that say how rows are out of order: `slack="5 seconds"`, `substreams="sensor"`, ….
         """
-        self.streams[name.lower()] = stream_of(name, frame, time=time, max_ahead=max_ahead, disorder=disorder)
+        self.streams[name.lower()] = stream_of(name, frame, time=time, max_ahead=max_ahead, order=order, disorder=disorder)
         self._frames[name.lower()] = frame
 
     def table(self, name: str, frame: DataFrame) -> None:

@@ -27,7 +27,7 @@ from muntin.query.model import StreamDefinition, TableDefinition
 from muntin.schema import STRING
 from muntin.spark.file_schema import CORRUPT, check_header, check_parquet_columns, quoted, spark_schema
 from muntin.spark.options import Options
-from muntin.spark.positions import arrival_in_file
+from muntin.spark.positions import arrival_in_file, folder, has_folders
 
 _TIMES = {"timestamp_format": ("timestampFormat", "timestampNTZFormat"), "date_format": ("dateFormat",)}
 
@@ -58,7 +58,8 @@ def open_files(spark: SparkSession, stream: StreamDefinition, *, bounded: bool, 
     source = _source(spark, stream, f"stream {stream.name}", STREAMING)
     with source.refusing_the_unreadable():
         source.check_patterns()
-        return source.records(source.bounded() if bounded else source.unbounded(), [arrival_in_file()] if numbered else [])
+        others = [*([arrival_in_file()] if numbered else []), *([folder()] if has_folders(stream) else [])]
+        return source.records(source.bounded() if bounded else source.unbounded(), others)
 
 
 def table_files(spark: SparkSession, table: TableDefinition) -> FileSource:

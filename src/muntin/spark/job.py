@@ -39,7 +39,7 @@ from muntin.spark.pinning import Pinning, wall_clock
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
 from muntin.spark.reading import Reading
-from muntin.spark.recovery import check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
+from muntin.spark.recovery import check_counted, check_next, check_not_behind, check_nothing_begun, check_open, check_same_spark_checkpoint
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
 from muntin.spark.timers import Timer
@@ -89,6 +89,7 @@ class StreamJob:
         self._begun = -1  #: the latest batch that an earlier run began
         if self.log:
             self._recover(self.log)
+        check_counted(self.attributes, self.planner.queries_of(self.version))
         if self.last == EntryId(-1):
             self.assembly.use(self.planner.choose(self.version, self.load), self.attributes)
         self._reading = Reading(self.joiner, self.crew, Collecting(self.stream, self.plan))
@@ -121,7 +122,7 @@ class StreamJob:
         check_open(self.checkpoint, closed=counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING))
 
     def _restore(self, found: Snapshot) -> None:
-        self.attributes = self.attributes.restored(found.counters["attributes"], found.plan.attributes)
+        self.attributes = self.attributes.restored(found.counters["attributes"], found.plan.followed)
         self.assembly = Assembling.restored(found, self.crew, self.attributes)
         self.totals = Totals(**found.counters["totals"])
         self.used = self.oldest = int(found.counters["registry"])

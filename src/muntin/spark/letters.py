@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from muntin.disorder import Key
 from muntin.plan.shared import SharedPlan
 from muntin.semantics import Attribute
-from muntin.spark.entries import Pin
 from muntin.spark.facts import BatchFacts
-from muntin.spark.missed import missed
+from muntin.spark.missed import Missed
 from muntin.spark.place import Place
 from muntin.spark.rows import Rows
 from muntin.spark.sinks.base import EntryId
+from muntin.timeline import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,15 @@ class Letters:
             lacking = [one for one in attributes if one.name in facts.missing]
             rows.dead_letters(lacking).write.mode("overwrite").json((self.dead / str(entry)).spark_uri)
 
-    def write_late(self, entry: EntryId, rows: Rows, facts: BatchFacts, pin: Pin, plan: SharedPlan) -> None:
-        """Rows below the punctuation of an attribute, with the windows they missed, whatever the late policies of queries make of them."""
-        for one in plan.attributes if self.late else ():
-            if self.late and facts.late.get(str(one)):
-                place, punctuation = self.late / f"{entry}-{one.name}", pin.punctuations[str(one)]
-                queries = [plan.query for plan in plan.queries if plan.query.window.attribute == one]
-                windows = missed(queries, self.since, rows.tick(one), punctuation, one.measure)
-                rows.late_rows(one, punctuation).withColumn("missed", windows).write.mode("overwrite").json(place.spark_uri)
+    def write_late(
+        self, entry: EntryId, rows: Rows, under: Mapping[Attribute, Mapping[Key, int]], plan: SharedPlan, overall: Mapping[str, int]
+    ) -> None:
+        """Rows below the punctuations they came under, with the windows they missed, whatever the late policies of queries make of them.
+        `overall` are the punctuations of the whole stream, by the names of attributes.
+        """
+        for one, punctuations in under.items() if self.late else ():
+            if self.late:
+                queries = [known.query for known in plan.queries if known.query.window.attribute == one and known.query.name in self.since]
+                windows = Missed(queries, self.since, rows.stream.disorder.substreams, overall.get(str(one), BEGINNING), one.measure)
+                place = self.late / f"{entry}-{one.name}"
+                rows.late_rows(one, punctuations, windows).write.mode("overwrite").json(place.spark_uri)

@@ -17,6 +17,7 @@ from functools import cached_property, lru_cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from muntin.aggregates.sums import FIRST, MATCHED
 from muntin.expression.tree import Expression
 from muntin.plan.family import BUCKETS
 from muntin.plan.shared import Grouping, PartialColumn
@@ -142,7 +143,7 @@ class Pass:
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         tick = rows.tick(self.over)
-        frame = self.lasting.cells.positions(rows.frame, self._instants(rows, tick, span), self.buckets)
+        frame = self.lasting.cells.positions(self._joined(rows), self._instants(rows, tick, span), self.buckets)
         if self.lasting.split:
             frame = frame.select("*", *self.lasting.split)
         frame = frame.groupBy(*self._grouped_by).agg(*self._facts(rows, tick), *self.lasting.aggregates)
@@ -158,10 +159,22 @@ class Pass:
                 found = F.when(F.col(SET) == F.lit(number), bucket).otherwise(found) if len(self.groupings) > 1 else bucket
         return found
 
+    def _joined(self, rows: Rows) -> DataFrame:
+        """The rows. Where windows end at tuples, a tuple without a match still ends one: then what joins made of a row is for columns
+        to ask.
+        """
+        if rows.matched is None or not self.by_tuple:
+            return rows.frame
+        return rows.frame.withColumns({MATCHED: rows.matched, FIRST: F.lit(True) if rows.first is None else rows.first})
+
+    @property
+    def by_tuple(self) -> bool:
+        return self.groupings[0].by_tuple
+
     def _instants(self, rows: Rows, tick: Column, span: Interval | None) -> dict[str, Column]:
         """For each way to find slices an instant inside the row's: one for all rows that have none for a reason, NULL for dead letters."""
         found = [key.column(tick, span) for key in self.instants]
-        if rows.matched is not None:
+        if rows.matched is not None and not self.by_tuple:
             found = [F.when(rows.matched, at).otherwise(F.lit(UNMATCHED)) for at in found]
         if not self.over_time:
             found = [F.when(tick.isNotNull(), at).otherwise(F.lit(MISSING)) for at in found]

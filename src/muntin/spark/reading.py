@@ -18,7 +18,7 @@ from muntin.spark.entries import Pin
 from muntin.spark.joining import Joiner
 from muntin.spark.letters import Letters
 from muntin.spark.rows import Rows
-from muntin.spark.sighting import late_counts
+from muntin.spark.sighting import late_counts, missed_in
 from muntin.spark.sinks.base import EntryId
 
 
@@ -41,10 +41,11 @@ class Reading:
             rows,
             self.collecting.spans_of(rows) if spans is None else spans,
             lambda rows, joins: self.joiner.rows(rows, joins, pin.tables),
-            before=attributes.rows,
+            came=attributes.counted,
             parting=self.crew.parting(entry) if self.crew else None,
         )
-        facts = replace(found.facts, late=late_counts(rows, found.facts, pin.punctuations, plan.attributes))
+        missed = missed_in(found.facts, attributes, plan.attributes)
+        facts = replace(found.facts, late=late_counts(rows, missed))
         letters.write_dead(entry, rows, facts, plan.attributes)
-        letters.write_late(entry, rows, facts, pin, plan)
+        letters.write_late(entry, rows, missed, plan, pin.punctuations)
         return replace(found, facts=facts)

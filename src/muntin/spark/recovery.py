@@ -5,7 +5,11 @@ In: what each of the two says. Out: nothing, or a `CheckpointError` that says wh
 
 from __future__ import annotations
 
-from muntin.errors import CheckpointError
+from collections.abc import Iterable
+
+from muntin.disorder import Attributes
+from muntin.errors import CheckpointError, Refusal
+from muntin.query.model import Query
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.entries import Pin
 from muntin.spark.sinks.base import EntryId
@@ -59,3 +63,15 @@ def check_nothing_begun(begun: EntryId | None, last: EntryId) -> None:
             values=f"batch {begun} was begun, the slice log ends with {last}",
             way_out="run once more with --once, and --final if all windows are to close",
         )
+
+
+def check_counted(attributes: Attributes, queries: Iterable[Query]) -> None:
+    """Rows of partitions are numbered from the first row of the stream on: nobody knows how many came while nobody counted."""
+    for query in queries:
+        counter = query.counter
+        if counter and counter.pattr and counter not in attributes.punctuators and attributes.rows:
+            raise Refusal(
+                "rows are counted by PATTR from the first row of the stream on",
+                values=f"{query.name} counts {counter}, and {attributes.rows:,} rows came while no query did",
+                way_out="start with a new checkpoint, with a query that counts so from the beginning",
+            )

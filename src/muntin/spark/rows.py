@@ -7,14 +7,15 @@ limit moves from batch to batch and is kept out of the generated code (`slicekey
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from muntin.aggregates.sums import ROW_NUMBERS
+from muntin.aggregates.sums import row_numbers
+from muntin.disorder import Key
 from muntin.expression.tree import Expression
 from muntin.query.model import StreamDefinition
 from muntin.semantics import TIME, Attribute
@@ -24,7 +25,10 @@ from muntin.spark.positions import ARRIVED
 from muntin.spark.slicekey import moving
 from muntin.spark.sources import CORRUPT
 from muntin.spark.ticks import micros, number_ticks
+from muntin.spark.values import with_number
 from muntin.timeline import EARLIEST
+
+_MISSED = "_muntin_missed"
 
 
 def resolve(name: str) -> Column:
@@ -92,7 +96,7 @@ class Rows:
         if attribute.name == self.stream.time:
             return micros_of(self.stream)
         if attribute.counts_rows:
-            return F.when(self.good, F.col(ROW_NUMBERS))
+            return F.when(self.good, resolve(row_numbers(attribute.pattr)))
         if self.stream.schema.field(attribute.name) is None:
             return moving(self.arrival, micros_of(self.stream))
         if attribute.measure != TIME:
@@ -104,15 +108,20 @@ class Rows:
         """The tuples that have a place on an attribute; all have one on the stream's time."""
         return self.tuples if attribute.name == self.stream.time else self.tuples & self.tick(attribute).isNotNull()
 
-    def late(self, attribute: Attribute, punctuation: int) -> DataFrame:
-        """The tuples that came below a punctuation."""
-        tick = self.tick(attribute)
-        return self.frame.where(self.placed(attribute) & (tick < moving(punctuation, tick)))
+    def late(self, attribute: Attribute, missed: Mapping[Key, int]) -> DataFrame:
+        """The tuples that came below the punctuation of their sub-stream, for those sub-streams that have any."""
+        columns = [resolve(name) for name in self.stream.disorder.substreams if missed.keys() != {()}]
+        frame = with_number(self.frame, columns, missed, _MISSED)
+        return frame.where(self.placed(attribute) & (self.tick(attribute) < F.col(_MISSED)))
 
-    def late_rows(self, attribute: Attribute, punctuation: int) -> DataFrame:
-        """The same, as they are written out: each with the attribute it is late on, and the punctuation it missed."""
-        reached = F.timestamp_micros(F.lit(punctuation)) if attribute.measure == TIME else F.lit(str(attribute.measure.value(punctuation)))
-        return self.late(attribute, punctuation).withColumns({"late_on": F.lit(attribute.name), "punctuation": reached}).drop(ARRIVED)
+    def late_rows(self, attribute: Attribute, missed: Mapping[Key, int], windows: Callable[[Column, Column], Column]) -> DataFrame:
+        """The same, as they are written out: each with the attribute it is late on, the punctuation it missed, and the windows: a Column
+        of the tick and the punctuation.
+        """
+        value = attribute.measure.value
+        reached = F.timestamp_micros(F.col(_MISSED)) if attribute.measure == TIME else F.lit(str(value(missed[()])))
+        told = {"late_on": F.lit(attribute.name), "punctuation": reached, "missed": windows(self.tick(attribute), F.col(_MISSED))}
+        return self.late(attribute, missed).withColumns(told).drop(ARRIVED, _MISSED)
 
     def dead_letters(self, attributes: Sequence[Attribute]) -> DataFrame:
         """The bad rows, and those without a place on one of these attributes, with the reason for each."""

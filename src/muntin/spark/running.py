@@ -25,6 +25,7 @@ from muntin.query.registry import Registry
 from muntin.spark.job import StreamJob
 from muntin.spark.place import Place
 from muntin.spark.progress import Progress
+from muntin.spark.recovery import check_counted
 from muntin.spark.sinks.base import Sink
 from muntin.timeline import Duration
 
@@ -113,6 +114,8 @@ class RunningJob:
         with ExitStack() as gates:
             for job in self.jobs.values():
                 gates.enter_context(job.gate)
+            if new is not None:
+                check_counted(self.jobs[new.stream.lower()].attributes, [new])
             for sink, query in ((sink, new) for sink in self.sinks if new is not None):
                 sink.admit(query)
             put()

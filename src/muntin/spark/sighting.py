@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from pyspark.sql import functions as F
 
-from muntin.disorder import Key, Seen
+from muntin.disorder import Attributes, Key, Punctuations, Seen
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.facts import BatchFacts
 from muntin.spark.rows import Rows, micros_of, resolve
-from muntin.timeline import BEGINNING, END
+from muntin.timeline import END
 
 
 def has_substreams(stream: StreamDefinition) -> bool:
@@ -43,11 +43,17 @@ def sighted(rows: Rows) -> dict[Key, Seen]:
     return seen
 
 
-def late_counts(rows: Rows, facts: BatchFacts, punctuations: Mapping[str, int], attributes: Iterable[Attribute]) -> dict[str, int]:
-    """Tuples below the punctuation of each attribute, by a pass of their own, and only where there are any."""
-    late = {}
+def missed_in(facts: BatchFacts, before: Attributes, attributes: Iterable[Attribute]) -> dict[Attribute, dict[Key, int]]:
+    """The punctuations that a batch's rows came below, of each sub-stream that has such rows, as they were before the batch."""
+    missed: dict[Attribute, dict[Key, int]] = {}
     for one in attributes:
-        punctuation = punctuations.get(str(one), BEGINNING)
-        if facts.least(str(one)) < min(punctuation, END):
-            late[str(one)] = rows.late(one, punctuation).count()
-    return late
+        made = before.punctuators[one].punctuations if one in before.punctuators else Punctuations()
+        for key, seen in facts.seen.get(str(one), {}).items():
+            if seen.least < min(made.at(key), END):
+                missed.setdefault(one, {})[key] = made.at(key)
+    return missed
+
+
+def late_counts(rows: Rows, missed: Mapping[Attribute, Mapping[Key, int]]) -> dict[str, int]:
+    """Tuples below the punctuations of each attribute, by a pass of their own, and only where there are any."""
+    return {str(one): rows.late(one, punctuations).count() for one, punctuations in missed.items()}

@@ -2,8 +2,7 @@
 
 In: a `StreamDefinition`. Out: a DataFrame, bounded or streaming, with exactly the declared columns and `CORRUPT`, which is NULL for
 good records and holds the raw text of one that could not be parsed. Convention: what a source cannot do is refused when it is opened.
-Static tables are opened by `tables`. Not here yet: Kafka. A DataFrame of your own goes to `Engine.stream`, which asks
-`stream_of` what it is.
+Static tables are opened by `tables`. A DataFrame of your own, of Kafka say, goes to `Engine.stream`, which asks `stream_of` what it is.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from muntin.spark.file_schema import CORRUPT
 from muntin.spark.file_source import open_files
 from muntin.spark.generator import TRADES, Trading, trades_of
 from muntin.spark.options import Options
+from muntin.spark.positions import order_of
 
 __all__ = ["CORRUPT", "open_source"]
 
@@ -87,7 +87,7 @@ def check_columns(stream: StreamDefinition, options: Options) -> None:
             raise options.refusal(f"the generator makes the columns {TRADES}", str(field), "declare these columns, or some of them")
 
 
-def stream_of(name: str, frame: DataFrame, *, time: str, max_ahead: str, disorder: Mapping[str, str]) -> StreamDefinition:
+def stream_of(name: str, frame: DataFrame, *, time: str, max_ahead: str, order: str, disorder: Mapping[str, str]) -> StreamDefinition:
     """The definition of a stream whose rows a DataFrame gives."""
     schema = Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields))
     field = schema.field(time)
@@ -99,4 +99,5 @@ def stream_of(name: str, frame: DataFrame, *, time: str, max_ahead: str, disorde
         )
     Options(f"stream {name}", disorder).check(OPTIONS, of="a stream of a DataFrame")
     slack, found = disorder_of(schema, field.name, disorder, lambda _, refusal: refusal)
-    return StreamDefinition(name, schema, field.name, slack, not_negative("max_ahead", max_ahead), disorder=found)
+    ahead = not_negative("max_ahead", max_ahead)
+    return StreamDefinition(name, schema, field.name, slack, ahead, disorder=found, order=order_of(schema, order))

@@ -1,8 +1,8 @@
 """The assemblies of a stream: one for each attribute that windows are over, since each has its own slices and punctuations.
 
 In: a plan of all queries, partials per grouping, and how far each attribute has come. Out: `ResultChunk`s of all of them.
-Convention: a query is in the assembly of its attribute, slide-by-tuple windows in one of their own; what queries went through (`lives`)
-and the counts are kept in common.
+Convention: a query is in the assembly of its attribute, slide-by-tuple windows in one of their own, and so are windows over the rows of
+each partition; what queries went through (`lives`) and the counts are kept in common.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from muntin.query.model import Query
 from muntin.semantics import Attribute, TupleSlide, Window
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
+from muntin.windows.countedassembly import CountedAssembly
 from muntin.windows.life import QueryLife, stopped
 from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
@@ -35,6 +36,10 @@ class Place:
 
     over: Attribute
     by_tuple: bool
+
+    @property
+    def kind(self) -> type[Assembly] | type[TupleAssembly] | type[CountedAssembly]:
+        return TupleAssembly if self.by_tuple else CountedAssembly if self.over.pattr else Assembly
 
 
 def place_of(query: Query) -> Place:
@@ -58,30 +63,40 @@ def nowhere(_: Attribute) -> tuple[int, int]:
 class Assemblies:
     """`reaches` says how far attributes had come before: a query that joins takes part in windows that start after that."""
 
-    def __init__(self, plan: SharedPlan, lives: dict[str, QueryLife] | None = None, aggregations: Aggregations | None = None) -> None:
+    def __init__(
+        self,
+        plan: SharedPlan,
+        lives: dict[str, QueryLife] | None = None,
+        aggregations: Aggregations | None = None,
+        substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN,
+    ) -> None:
         self.plan = SharedPlan((), (), plan.slicing, plan.sharing)
         self.lives = {} if lives is None else lives
         self.aggregations = aggregations or Aggregations()
-        self.of: dict[Place, Assembly | TupleAssembly] = {}
-        self.use(plan, nowhere)
+        self.of: dict[Place, Assembly | TupleAssembly | CountedAssembly] = {}
+        self.use(plan, nowhere, substreams)
 
-    def use(self, plan: SharedPlan, reaches: Reaches) -> None:
+    def use(self, plan: SharedPlan, reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
         """Go on with another plan."""
         places = {one.query.name: one.query for one in self.plan.queries}
         changed = ((one.query, places.get(one.query.name, one.query)) for one in plan.queries)
         moved = {new.name for new, old in changed if new is not old and place_of(new) != place_of(old)}
         if moved:  # of queries that come back with another window, the old ones leave first: what they went through goes by the name
             staying = replace(plan, queries=tuple(one for one in plan.queries if one.query.name not in moved))
-            self._use(parts_of(staying), plan, reaches)
-        self._use(parts_of(plan), plan, reaches)
+            self._use(parts_of(staying), plan, reaches, substreams)
+        self._use(parts_of(plan), plan, reaches, substreams)
         self.plan = plan
 
-    def _use(self, parts: Mapping[Place, SharedPlan], whole: SharedPlan, reaches: Reaches) -> None:
+    def _use(
+        self, parts: Mapping[Place, SharedPlan], whole: SharedPlan, reaches: Reaches, substreams: Mapping[Attribute, Substreams]
+    ) -> None:
         nothing = SharedPlan((), (), whole.slicing, whole.sharing)
         for place in parts:
             if place not in self.of:
-                kind = TupleAssembly if place.by_tuple else Assembly
-                self.of[place] = kind(nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations)
+                known = self._substreams(place.over, substreams)
+                self.of[place] = place.kind(
+                    nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations, substreams=known
+                )
         for place, assembly in self.of.items():
             assembly.use(parts.get(place, replace(whole, queries=())))
         self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
@@ -98,10 +113,7 @@ class Assemblies:
         `early` are the EMIT EVERY, in microseconds, of queries that give early results.
         """
         for place, assembly in list(self.of.items()):
-            if isinstance(assembly, TupleAssembly):
-                yield from assembly.step(partials, *reaches(place.over), early=early)
-            else:
-                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams), early=early)
+            yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams), early=early)
 
     @staticmethod
     def _substreams(over: Attribute, substreams: Mapping[Attribute, Substreams]) -> Substreams:
@@ -110,7 +122,7 @@ class Assemblies:
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> list[Holding]:
-        parts = (one.snapshot() if isinstance(one, TupleAssembly) else snapshot(one) for one in self.of.values())
+        parts = (snapshot(one) if isinstance(one, Assembly) else one.snapshot() for one in self.of.values())
         return [holding for part in parts for holding in part]
 
     def restore(self, holdings: Sequence[Holding], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
@@ -119,11 +131,12 @@ class Assemblies:
         for place, assembly in self.of.items():
             punctuation, assembly.latest = reaches(place.over)
             mine = [one for one in holdings if places[one.predicates[0]] == place]
-            if isinstance(assembly, TupleAssembly):
-                assembly.restore(mine, punctuation)
-            else:
+            known = self._substreams(place.over, substreams)
+            if isinstance(assembly, Assembly):
                 restore(assembly, mine, punctuation)
-                assembly.substreams = self._substreams(place.over, substreams)
+                assembly.substreams = known
+            else:
+                assembly.restore(mine, punctuation, known)
 
     def take_in(self, holdings: Sequence[Holding], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN) -> None:
         """What another assembly of the same stream held, for queries that have just come from there."""

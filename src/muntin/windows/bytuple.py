@@ -13,12 +13,12 @@ Not supported: results corrected after they were emitted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from muntin.aggregates.base import Array, LaneType, Partial
+from muntin.aggregates.base import Array
 from muntin.semantics import SlideOrder, TupleSlide
 from muntin.timeline import BEGINNING
 from muntin.windows.ranges import Work
@@ -37,21 +37,10 @@ class Ends:
 
 
 class TupleWindows:
-    """The windows of one query. The first partials, `telling` of them, count what there is to tell of, the rows that pass WHERE above all:
-    a window in which none of them counts anything is emitted only if `empty`.
-    """
+    """The windows of one query. A window in which there is nothing to tell of is emitted only if `empty`."""
 
-    def __init__(
-        self,
-        window: TupleSlide,
-        partials: Sequence[Partial],
-        lanes: Sequence[Sequence[LaneType]],
-        *,
-        telling: int = 1,
-        empty: bool = False,
-    ) -> None:
-        self.window, self.telling, self.empty = window, telling, empty
-        self.columns = TupleColumns(partials, lanes)
+    def __init__(self, window: TupleSlide, columns: TupleColumns, *, empty: bool = False) -> None:
+        self.window, self.columns, self.empty = window, columns, empty
         self.punctuation = BEGINNING
         self.block = BEGINNING  #: the one in hand: that of the last tick below the punctuation
         self.partition = np.empty(0, dtype=np.int64)  #: of each series
@@ -219,7 +208,7 @@ class TupleWindows:
         for table in closing.tables:
             states = self.columns.combined(self._found(table, closing.places, series, first, before), states)
         self.work.combines += len(ticks) * len(self.columns.partials)
-        held = np.logical_or.reduce([count[0] > 0 for count in states[: self.telling]])
+        held = self.columns.told(states) > 0
         if not self.empty and not held.all():
             rows = np.nonzero(held)[0]
             series, ticks, states = series[rows], ticks[rows], chosen(states, rows)

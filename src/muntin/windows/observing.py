@@ -36,7 +36,7 @@ def observed(
     shards: dict[tuple[Family, Axes], int] = {}
     slices = 1
     for at, (grouping, arrived) in enumerate(zip(plan.groupings, partials, strict=True)):
-        if grouping.by_tuple:  # as many shards as ticks, which says nothing about slices
+        if grouping.by_tuple or grouping.family.over.pattr:  # ticks, or each partition's own slices, say nothing about slices of time
             continue
         slices = max(slices, len(distinct(arrived.at)))
         axes = frozenset(axis.expression for axis in grouping.axes)

@@ -34,9 +34,9 @@ class Holding:
 
 
 def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], columns: Sequence[tuple[str, int]]) -> Layout:
-    """The form of a holding's partials; of slide-by-tuple windows, see `tupleassembly`."""
+    """The form of a holding's partials; of slide-by-tuple windows see `tupleassembly`, of partitions `counted`."""
     family = plans[predicates[0]].family
-    own = ("kind", "marks") if family.by_tuple else ("predicate",) if columns else ("revision",)
+    own = ("kind", "marks") if family.by_tuple else ("kind",) if family.over.pattr else ("predicate",) if columns else ("revision",)
     names, types = (*own, *key_names(family)), (*(pa.int64() for _ in own), *key_types(family))
     return Layout(names, types, tuple(plans[name].held[at] for name, at in columns))
 

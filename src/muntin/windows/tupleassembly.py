@@ -17,17 +17,19 @@ from muntin.columnar import integers
 from muntin.plan.shared import SharedPlan
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations
+from muntin.windows.bypartition import PartitionWindows
+from muntin.windows.bytuple import TupleWindows
 from muntin.windows.life import QueryLife
 from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding
-from muntin.windows.tuplekept import TupleKept
+from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 from muntin.windows.tuplequery import TupleQuery
 from muntin.windows.tuplerows import TupleRows
 from muntin.windows.tuplesnapshots import Held, held, restore
 
 #: What a row of a holding is: one of the rows in hand, a partition's count of tuples below the punctuation, a row that is kept for early
-#: and corrected results, or a revision.
+#: and corrected results, or a revision. Of partitions that close by themselves, all rows in hand wait.
 WAITING, CURRENT, PREVIOUS, BELOW, KEPT, NEWS, REVISIONS = range(7)
 
 
@@ -40,6 +42,7 @@ class TupleAssembly:
     latest: int = BEGINNING
     lives: dict[str, QueryLife] = field(default_factory=dict)
     aggregations: Aggregations = field(default_factory=Aggregations)
+    substreams: Substreams = NO_SUBSTREAMS
 
     def __post_init__(self) -> None:
         self.queries: dict[str, TupleQuery] = {}
@@ -55,37 +58,35 @@ class TupleAssembly:
         for name, one in wanted.items():
             if name not in self.queries:
                 self.lives.setdefault(name, QueryLife(since))
-                self.queries[name] = TupleQuery(one)
-                self.queries[name].windows.begin_at(self.punctuation)
+                self.queries[name] = TupleQuery(one, self.substreams)
+                self._begin(self.queries[name].windows)
             self.queries[name].plan = one
         self.plan = plan
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int, early: Collection[int] = ()) -> Iterator[ResultChunk]:
+    def _begin(self, windows: TupleWindows | PartitionWindows) -> None:
+        if isinstance(windows, TupleWindows):  # partitions are told how far they are with every step
+            windows.begin_at(self.punctuation)
+
+    def step(
+        self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams, early: Collection[int] = ()
+    ) -> Iterator[ResultChunk]:
         """Absorb the partials of one batch, correct, close, and give early results, as `Assembly.step` does. Exhaust it before the next."""
         self.latest = max(self.latest, latest)
+        punctuation = max(punctuation, self.punctuation)
         for name, query in self.queries.items():
             life = self.lives[name]
             if not life.stopped:
                 rows = query.rows(partials[query.plan.grouping], self.plan.groupings[query.plan.grouping])
-                rows = query.in_time(life, rows)
-                if query.kept is not None:
-                    yield from self._recorded(life, corrected(query, query.kept, rows, life))
-                query.windows.absorb(rows)
-                yield from self._closed(query, life, punctuation)
-                if query.kept is not None:
-                    yield from self._early(query, query.kept, life, early)
-        self.punctuation = max(punctuation, self.punctuation)
+                yield from self._recorded(life, query.absorb(rows, life, self.punctuation, self.substreams))
+                yield from self._closed(query, life, punctuation, substreams)
+                yield from self._recorded(life, query.early(life, punctuation, substreams, early))
+        self.punctuation, self.substreams = punctuation, substreams
 
-    def _closed(self, query: TupleQuery, life: QueryLife, punctuation: int) -> Iterator[ResultChunk]:
+    def _closed(self, query: TupleQuery, life: QueryLife, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
         before = query.windows.work.combines
-        yield from self._recorded(life, (query.closed(ends, life) for ends in query.windows.close(punctuation) if not life.stopped))
+        closing = query.close((self.punctuation, self.substreams), (punctuation, substreams))
+        yield from self._recorded(life, (query.results(ends, life) for ends in closing if not life.stopped))
         self.aggregations.final += query.windows.work.combines - before
-
-    def _early(self, query: TupleQuery, kept: TupleKept, life: QueryLife, due: Collection[int]) -> Iterator[ResultChunk]:
-        every = query.plan.query.emit_every
-        if every is not None and every.micros in due:
-            yield from self._recorded(life, (query.early(ends, life) for ends in kept.early() if not life.stopped))
-        kept.prune()
 
     @staticmethod
     def _recorded(life: QueryLife, chunks: Iterable[ResultChunk]) -> Iterator[ResultChunk]:
@@ -99,11 +100,11 @@ class TupleAssembly:
     def snapshot(self) -> list[Holding]:
         return [holding(name, query) for name, query in self.queries.items() if not self.lives[name].stopped]
 
-    def restore(self, holdings: Sequence[Holding], punctuation: int) -> None:
+    def restore(self, holdings: Sequence[Holding], punctuation: int, substreams: Substreams) -> None:
         """Take a snapshot back, into an assembly of the same queries that has absorbed nothing."""
-        self.punctuation = punctuation
+        self.punctuation, self.substreams = punctuation, substreams
         for query in self.queries.values():
-            query.windows.begin_at(punctuation)
+            self._begin(query.windows)
         for one in holdings:
             take_back(self.queries[one.predicates[0]], one.partials, punctuation)
 
@@ -125,23 +126,18 @@ class TupleAssembly:
         return self.slices
 
 
-def corrected(query: TupleQuery, kept: TupleKept, rows: TupleRows, life: QueryLife) -> Iterator[ResultChunk]:
-    """Keep the rows of a batch, and give the results that late ones among them change."""
-    kept.add(rows)
-    late = rows.where(rows.ticks < query.windows.punctuation)
-    if kept.corrected_for and len(late):
-        for again in kept.corrected(late):
-            if not life.stopped:
-                yield query.corrected(again, life, kept.revisions)
-
-
 def holding(name: str, query: TupleQuery) -> Holding:
     """What a query holds, as partials: what each row is, its marks, its group."""
-    state = held(query.windows)
-    first_of = np.unique(state.partition, return_index=True)[1]  # a series that names each partition
-    blank = query.windows.columns.blank(len(first_of))
-    counts = TupleRows(first_of, state.below[: len(first_of)], np.zeros(len(first_of), dtype=np.int64), blank)
-    parts = [state.waiting, state.current, state.previous, counts, *kept_rows(query)]
+    windows = query.windows
+    first_of = np.unique(windows.partition, return_index=True)[1]  # a series that names each partition
+    blank = windows.columns.blank(len(first_of))
+    counts = TupleRows(first_of, windows.below[: len(first_of)], np.zeros(len(first_of), dtype=np.int64), blank)
+    if isinstance(windows, PartitionWindows):
+        parts = [windows.held, windows.columns.no_rows(), windows.columns.no_rows(), counts]
+    else:
+        state = held(windows)
+        parts = [state.waiting, state.current, state.previous, counts]
+    parts += kept_rows(query)
     kinds = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows = query.windows.columns.together(parts)
     keys = (pa.array(kinds), pa.array(rows.marks), *(column.take(pa.array(rows.series)) for column in query.groups.columns()))
@@ -161,14 +157,16 @@ def kept_rows(query: TupleQuery) -> list[TupleRows]:
 def take_back(query: TupleQuery, partials: Partials, punctuation: int) -> None:
     kinds, marks = (integers(key, null=0) for key in partials.keys[:2])
     series = query.series(partials.keys[2:], len(partials))
-    rows = TupleRows(series, partials.at, marks, partials.states)
-    partition = query.windows.partition
-    below = np.zeros(len(query.windows.below), dtype=np.int64)
+    rows, windows = TupleRows(series, partials.at, marks, partials.states), query.windows
+    below = np.zeros(len(windows.below), dtype=np.int64)
     counts = of_kind(rows, kinds, BELOW)
-    below[partition[counts.series]] = counts.ticks
+    below[windows.partition[counts.series]] = counts.ticks
     waiting, current, previous = (of_kind(rows, kinds, kind) for kind in (WAITING, CURRENT, PREVIOUS))
-    nothing = np.empty(0, dtype=np.int64)  # the series are there already
-    restore(query.windows, Held(punctuation, nothing, below, waiting, current, previous))
+    if isinstance(windows, PartitionWindows):
+        windows.below, windows.parts = below, [waiting] if len(waiting) else []
+    else:
+        nothing = np.empty(0, dtype=np.int64)  # the series are there already
+        restore(windows, Held(punctuation, nothing, below, waiting, current, previous))
     if query.kept is not None:
         told, news, revisions = (of_kind(rows, kinds, kind) for kind in (KEPT, NEWS, REVISIONS))
         query.kept.told, query.kept.news = [told], [news]

@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from muntin.aggregates.base import Array
+from muntin.semantics import TupleSlide
+from muntin.timeline import END
+from muntin.windows.bypartition import PartitionWindows
 from muntin.windows.bytuple import Ends, TupleWindows
 from muntin.windows.corrections import Revisions
 from muntin.windows.segments import Places, firsts_of
@@ -33,10 +36,10 @@ class Again:
 
 
 class TupleKept:
-    """Of one query. `told` are rows that early results have told of, `news` those since."""
+    """Of one query. `told` are rows that early results have told of, `news` those since. `reached` is always how far each partition is."""
 
-    def __init__(self, windows: TupleWindows, corrected_for: int) -> None:
-        self.windows, self.corrected_for = windows, corrected_for
+    def __init__(self, windows: TupleWindows | PartitionWindows, corrected_for: int, *, empty: bool) -> None:
+        self.windows, self.corrected_for, self.empty = windows, corrected_for, empty
         self.told: list[TupleRows] = []
         self.news: list[TupleRows] = []
         self.revisions = Revisions()
@@ -44,45 +47,54 @@ class TupleKept:
 
     # -- rows in ----------------------------------------------------------------------------------------------------------------
 
-    def add(self, rows: TupleRows) -> None:
+    def _of(self, rows: TupleRows, reached: Array) -> Array:
+        """How far the partition of each row is."""
+        found: Array = reached[self.windows.partition[rows.series]]
+        return found
+
+    def add(self, rows: TupleRows, reached: Array) -> None:
         """A batch, before the bins take it. A row that came too late to be corrected ends no window."""
         if len(rows):
-            gone = rows.ticks + 1 + self.corrected_for <= self.windows.punctuation
+            gone = rows.ticks + 1 + self.corrected_for <= self._of(rows, reached)
             self.news.append(replace(rows, marks=np.where(gone, 0, rows.marks)))
 
-    def prune(self) -> None:
+    def prune(self, reached: Array) -> None:
         """Forget ticks that no window asks for any more, once there are twice as many as after the last time."""
         if sum(map(len, [*self.told, *self.news])) < self._prune_at:
             return
-        least = self.windows.punctuation - self.corrected_for - self.windows.window.range
-        self.told, self.news = (self._recent(parts, least) for parts in (self.told, self.news))
-        self.revisions.forget(self.windows.punctuation - self.corrected_for - 1)
+        self.told, self.news = (self._recent(parts, reached) for parts in (self.told, self.news))
+        self.revisions.forget(int(reached.min(initial=END)) - self.corrected_for - 1)
         self._prune_at = max(FEWEST, 2 * sum(map(len, [*self.told, *self.news])))
 
-    def _recent(self, parts: list[TupleRows], least: int) -> list[TupleRows]:
-        return [self.windows.columns.together([part.where(part.ticks > least) for part in parts])]
+    def _recent(self, parts: list[TupleRows], reached: Array) -> list[TupleRows]:
+        length = self.corrected_for + self.window.range
+        return [self.windows.columns.together([part.where(part.ticks > self._of(part, reached) - length) for part in parts])]
+
+    @property
+    def window(self) -> TupleSlide:
+        assert isinstance(self.windows.window, TupleSlide)
+        return self.windows.window
 
     # -- windows out ------------------------------------------------------------------------------------------------------------
 
-    def early(self) -> Iterator[Ends]:
+    def early(self, reached: Array) -> Iterator[Ends]:
         """Open windows that hold anything new, as they are now. Then it is none any more."""
-        windows = self.windows
-        waiting = windows.columns.together([part.rows for part in windows.waiting])
-        news = windows.columns.together(self.news)
+        windows, news = self.windows, self.windows.columns.together(self.news)
+        rows = windows.columns.together([*self.told, *self.news])
+        waiting = rows.where(rows.ticks >= self._of(rows, reached))
         if len(waiting) and len(news):
-            table = Table(windows, [*self.told, *self.news])
-            for series, ticks in with_series(
-                *partition_ids(windows.window, waiting, windows.partition, windows.below.copy()), windows.partition
-            ):
+            table = Table(windows, self.window.range, rows)
+            ids = partition_ids(self.window, waiting, windows.partition, windows.below.copy())
+            for series, ticks in with_series(*ids, windows.partition):
                 gained = table.rows_within(news, series, ticks) > 0
                 yield table.ends(series[gained], ticks[gained])
         self.told, self.news = [*self.told, *self.news], []
 
-    def corrected(self, late: TupleRows) -> Iterator[Again]:
+    def corrected(self, late: TupleRows, reached: Array) -> Iterator[Again]:
         """Closed windows that late rows change or make; `late` has just been added."""
-        windows, closed = self.windows, self.windows.punctuation
-        table = Table(windows, [*self.told, *self.news])
-        partition, ticks, is_new = self._closed_ids(late, least=closed - self.corrected_for, closed=closed)
+        windows = self.windows
+        table = Table(windows, self.window.range, windows.columns.together([*self.told, *self.news]))
+        partition, ticks, is_new = self._closed_ids(late, reached)
         made = set(zip(partition[is_new].tolist(), ticks[is_new].tolist(), strict=True))
         for series, ends in with_series(partition, ticks, windows.partition):
             of = windows.partition[series].tolist()
@@ -91,17 +103,18 @@ class TupleKept:
             wanted = np.nonzero(gained | new)[0]
             found = table.ends(series[wanted], ends[wanted])
             before = found.states[0][0] - table.rows_within(late, found.series, found.ticks)
-            yield Again(found, ~new[wanted] & ((before > 0) | windows.empty))
+            yield Again(found, ~new[wanted] & ((before > 0) | self.empty))
 
-    def _closed_ids(self, late: TupleRows, *, least: int, closed: int) -> tuple[Array, Array, Array]:
+    def _closed_ids(self, late: TupleRows, reached: Array) -> tuple[Array, Array, Array]:
         """Windows that are closed and still corrected, by partition and tick; and whether a late row made them."""
         parts = [*self.told, *self.news, late]
         series, ticks, marks = (np.concatenate([getattr(part, name) for part in parts]) for name in ("series", "ticks", "marks"))
         is_late = np.arange(len(ticks)) >= len(ticks) - len(late)  # late rows are among the others too
-        near = np.nonzero((ticks >= least) & (ticks < closed) & (marks > 0))[0]
-        partition = self.windows.partition[series[near]]
-        order = np.lexsort((partition, ticks[near]))
-        partition, ticks, marks, is_late = partition[order], ticks[near][order], marks[near][order], is_late[near][order]
+        partition = self.windows.partition[series]
+        closed = reached[partition]
+        near = np.nonzero((ticks >= closed - self.corrected_for) & (ticks < closed) & (marks > 0))[0]
+        near = near[np.lexsort((partition[near], ticks[near]))]
+        partition, ticks, marks, is_late = partition[near], ticks[near], marks[near], is_late[near]
         firsts = firsts_of(ticks, partition)
         if not len(firsts):
             return partition, ticks, is_late
@@ -112,9 +125,8 @@ class TupleKept:
 class Table:
     """Rows in order of series and tick, with the prefixes and suffixes of their blocks."""
 
-    def __init__(self, windows: TupleWindows, parts: list[TupleRows]) -> None:
-        self.columns, self.range, self.telling = windows.columns, windows.window.range, windows.telling
-        rows = self.columns.together(parts)
+    def __init__(self, windows: TupleWindows | PartitionWindows, range: int, rows: TupleRows) -> None:
+        self.columns, self.range = windows.columns, range
         low, high = (int(rows.ticks.min()) - self.range, int(rows.ticks.max())) if len(rows) else (0, 0)
         self.places = Places(len(windows.partition), low, high, rows.ticks)
         rows = self.columns.in_order(rows, self.places)
@@ -144,7 +156,7 @@ class Table:
 
     def told_within(self, rows: TupleRows, series: Array, ticks: Array) -> Array:
         """The same, with those on which an expression failed."""
-        return self._within(rows, np.add.reduce([count[0] for count in rows.states[: self.telling]]), series, ticks)
+        return self._within(rows, self.columns.told(rows.states), series, ticks)
 
     def _within(self, rows: TupleRows, counts: Array, series: Array, ticks: Array) -> Array:
         keys = self.places.of(rows.series, rows.ticks)

@@ -1,50 +1,57 @@
 """The slide-by-tuple windows of one query: its groups and partitions, its rows of a batch, its results.
 
-In: `Partials` whose shards are ticks, `Ends` of the core. Out: `TupleRows`, `ResultChunk`s in order of window end and group.
+In: `Partials` whose shards are ticks, how far the stream and its sub-streams are. Out: `ResultChunk`s in order of window end and group.
 Convention: a group is a series of the core; without PATTR all are of one partition. A tuple that fails WHERE still ends a window. So
-does one on which an expression fails; the first window that holds it stops the query.
+does one on which an expression fails; the first window that holds it stops the query. Partitions close by themselves if the columns that
+divide the stream into sub-streams are among those of PATTR: any tuple of a partition makes a window for all its groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from muntin.aggregates.base import Array, State
+from muntin.aggregates.base import Array
 from muntin.columnar import arrow_type
-from muntin.errors import DataError
 from muntin.expression.tree import Column
-from muntin.plan.shared import ROWS, Grouping, PartialColumn, QueryPlan, marks_of
+from muntin.plan.shared import Grouping, QueryPlan, marks_of
 from muntin.query.model import Lateness
 from muntin.semantics import TupleSlide
+from muntin.timeline import BEGINNING
+from muntin.windows.bypartition import PartitionWindows
 from muntin.windows.bytuple import Ends, TupleWindows
-from muntin.windows.corrections import Revisions
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
-from muntin.windows.lowering import Manner, ResultChunk, failed_rows, without
-from muntin.windows.results import Rows, SelectList
-from muntin.windows.segments import firsts_of
+from muntin.windows.lowering import ResultChunk
+from muntin.windows.seriesresults import Revised, SeriesResults
 from muntin.windows.shards import Partials
-from muntin.windows.tuplekept import Again, TupleKept
-from muntin.windows.tuplerows import TupleRows, chosen
+from muntin.windows.substreams import Closed, Substreams
+from muntin.windows.tuplekept import TupleKept
+from muntin.windows.tuplerows import TupleColumns, TupleRows, chosen
 
 
 class TupleQuery:
-    def __init__(self, plan: QueryPlan) -> None:
+    """`windows` is the core: of the whole stream's punctuation, or of each partition's own."""
+
+    def __init__(self, plan: QueryPlan, substreams: Substreams) -> None:
         assert isinstance(plan.query.window, TupleSlide)
         self.plan, self.window = plan, plan.query.window
-        self.select = SelectList(plan)
         keys = plan.family.keys
         self.groups = GroupIndex(tuple(arrow_type(key.type) for key in keys))
         self.of_partition = [at for at, key in enumerate(keys) if isinstance(key, Column) and key.name in self.window.pattr]
+        self.partition_keys = [keys[at] for at in self.of_partition]
         self.partitions = GroupIndex(tuple(self.groups.types[at] for at in self.of_partition))
-        lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in plan.columns]
-        telling = 1 if plan.failures is None else 2  # rows, then failures: a window that has neither is nothing to look at
-        partials = [column.partial for column in plan.columns]
-        self.windows = TupleWindows(self.window, partials, lanes, telling=telling, empty=plan.query.emit_empty)
-        self.kept = TupleKept(self.windows, plan.query.late.horizon) if plan.query.marks else None
+        self._select = SeriesResults(plan, self.groups)
+        columns = TupleColumns.of(plan)
+        self.windows: TupleWindows | PartitionWindows
+        if substreams.divide(self.partition_keys):
+            self.windows = PartitionWindows(self.window, columns)
+        else:
+            self.windows = TupleWindows(self.window, columns, empty=plan.query.emit_empty)
+        kept = TupleKept(self.windows, plan.query.late.horizon, empty=plan.query.emit_empty)
+        self.kept = kept if plan.query.marks else None
         self._numbered = 0
         self.series([], 0)
 
@@ -53,10 +60,11 @@ class TupleQuery:
     def rows(self, partials: Partials, grouping: Grouping) -> TupleRows:
         """What a batch has for the query, by tick and group."""
         sources = [grouping.source(column, self.plan.query.where) for column in self.plan.columns]
-        marks = grouping.source(marks_of(self.window), None)
+        marks = grouping.position(marks_of(self.plan.query))
         assert marks is not None
         states = tuple(partials.states[at] for at in sources if at is not None)
-        return TupleRows(self.series(partials.keys, len(partials)), partials.at, partials.states[marks][0], states)
+        series = self.series(partials.keys, len(partials))
+        return TupleRows(series, partials.at, partials.states[marks][0], states)
 
     def series(self, keys: Sequence[pa.Array], rows: int) -> Array:
         """The number of each row's group; a group that is new becomes a series of its partition."""
@@ -68,11 +76,31 @@ class TupleQuery:
             self._numbered = len(self.groups)
         return numbers
 
-    def in_time(self, life: QueryLife, rows: TupleRows) -> TupleRows:
-        """What counts of a batch, with the late tuples counted. They are dropped if every window up to RANGE after them is closed too, and
-        not corrected any more, or the policy for late rows is to drop them.
+    def reached(self, punctuation: int, substreams: Substreams) -> Array:
+        """How far each partition is."""
+        if isinstance(self.windows, TupleWindows):
+            return np.full(len(self.partitions), punctuation)
+        return substreams.by_group(self.partition_keys, self.partitions, punctuation)
+
+    def absorb(self, rows: TupleRows, life: QueryLife, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
+        """Take what counts of a batch that came under a punctuation, and under those of sub-streams, and count the late tuples. Gives the
+        results that they correct.
         """
-        punctuation, consistent = self.windows.punctuation, self.plan.query.late.lateness is Lateness.CONSISTENT
+        if isinstance(self.windows, TupleWindows):
+            rows = self._in_time(life, rows, punctuation)
+            yield from self._corrected(rows, life, punctuation, substreams)
+            self.windows.absorb(rows)
+        else:
+            reached = self.reached(punctuation, substreams)
+            rows = self._in_time(life, rows, reached[self.windows.partition[rows.series]])
+            yield from self._corrected(rows, life, punctuation, substreams)
+            self.windows.absorb(rows, reached)
+
+    def _in_time(self, life: QueryLife, rows: TupleRows, punctuation: Array | int) -> TupleRows:
+        """What counts of a batch. Late tuples are dropped if every window up to RANGE after them is closed too, and not corrected any more,
+        or the policy for late rows is to drop them.
+        """
+        consistent = self.plan.query.late.lateness is Lateness.CONSISTENT
         late = rows.ticks < punctuation
         if not late.any():
             return rows
@@ -84,74 +112,50 @@ class TupleQuery:
 
     # -- results out ------------------------------------------------------------------------------------------------------------
 
-    def closed(self, ends: Ends, life: QueryLife) -> ResultChunk:
-        """The rows of windows that close."""
-        ends = self.in_order(ends, since=life.since)
-        return self._results(ends, np.zeros(len(ends.ticks), dtype=np.int64), life, Manner.CLOSED)
+    def close(self, before: tuple[int, Substreams], now: tuple[int, Substreams]) -> Iterator[Ends]:
+        """The windows that end between two punctuations, those of sub-streams included."""
+        if isinstance(self.windows, TupleWindows):
+            return self.windows.close(now[0])
+        closed = Closed(self.reached(*before), self.reached(*now))
+        return self.windows.close(closed, np.full(len(closed.now), BEGINNING))
 
-    def corrected(self, again: Again, life: QueryLife, revisions: Revisions) -> ResultChunk:
-        """The rows of windows that late tuples changed, or made."""
-        order = self._order(again.ends, since=life.since)
-        ends, was_emitted = at_rows(again.ends, order), again.was_emitted[order]
-        return self._results(ends, revisions.next(ends.ticks, ends.series, was_emitted), life, Manner.CORRECTED)
+    def results(self, ends: Ends, life: QueryLife) -> ResultChunk:
+        """The rows of closed windows, without windows that start before the query joined."""
+        mine = self._mine(ends, life)
+        ends = ends if mine is None else at_rows(ends, mine)
+        return self._select.of(ends, ends.ticks - self.window.range, ends.ticks, life)
 
-    def early(self, ends: Ends, life: QueryLife) -> ResultChunk:
-        """The running values of open windows, without those that cannot be computed now."""
-        ends = self.in_order(ends, since=life.since)
-        states = dict(zip(self.plan.columns, ends.states, strict=True))
-        broken = states[self.plan.failures][0] if self.plan.failures is not None else 0
-        counted = np.nonzero((states[ROWS][0] > 0) & (broken == 0))[0]
-        rows = self._rows(ends, counted, np.zeros(len(counted), dtype=np.int64), final=False)
-        table, kept, failures = self.select.table(rows, {column: at(state, counted) for column, state in states.items()})
-        return ResultChunk(self.plan.query.name, without(table, kept, failures)[0], 0, len(ends.ticks), manner=Manner.EARLY)
+    def _mine(self, ends: Ends, life: QueryLife) -> Array | None:
+        """Those that the query takes part in; None if that is all of them."""
+        mine = ends.ticks >= life.since + self.window.range - 1
+        return None if mine.all() else np.nonzero(mine)[0]
 
-    def _rows(self, ends: Ends, counted: Array, revision: Array, *, final: bool = True) -> Rows:
-        end = ends.ticks[counted]
-        return Rows(counted, ends.series[counted], end - self.window.range, end, self.groups.columns(), revision, final)
+    def _corrected(self, rows: TupleRows, life: QueryLife, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
+        """Keep the rows of a batch, where some are kept, and give the results that late ones among them change."""
+        if self.kept is None:
+            return
+        reached = self.reached(punctuation, substreams)
+        self.kept.add(rows, reached)
+        late = rows.where(rows.ticks < reached[self.windows.partition[rows.series]])
+        for again in self.kept.corrected(late, reached) if self.plan.query.is_corrected and len(late) else ():
+            if not life.stopped:
+                mine = self._mine(again.ends, life)
+                ends, was = (again.ends, again.was_emitted) if mine is None else (at_rows(again.ends, mine), again.was_emitted[mine])
+                yield self._select.of(ends, ends.ticks - self.window.range, ends.ticks, life, Revised(was, self.kept.revisions))
 
-    def _results(self, ends: Ends, revision: Array, life: QueryLife, manner: Manner) -> ResultChunk:
-        """Up to the first window whose data went wrong."""
-        states = dict(zip(self.plan.columns, ends.states, strict=True))
-        counted = np.nonzero((states[ROWS][0] > 0) | self.plan.query.emit_empty)[0]
-        rows = self._rows(ends, counted, revision[counted])
-        end = rows.end
-        table, kept, failures = self.select.table(rows, {column: at(state, counted) for column, state in states.items()})
-        wrong = [(int(rows.end[failure.row]), failure.error) for failure in failures] + self._broken(ends, states)
-        windows = ends.ticks
-        error: DataError | None = None
-        if wrong:
-            stop, error = min(wrong, key=lambda one: one[0])
-            table, windows = table.slice(0, int(np.searchsorted(end[kept], stop))), windows[windows < stop]
-            life.stopped = str(error)
-        count = len(firsts_of(windows)) if manner is Manner.CLOSED else 0
-        return ResultChunk(self.plan.query.name, table, count, len(ends.ticks), error, manner)
-
-    def in_order(self, ends: Ends, *, since: int) -> Ends:
-        """By window end and group, without windows that start before the query joined."""
-        first = since + self.window.range - 1
-        if len(self.groups) == 1 and (np.diff(ends.ticks) > 0).all() and (not len(ends.ticks) or ends.ticks[0] >= first):
-            return ends
-        return at_rows(ends, self._order(ends, since=since))
-
-    def _order(self, ends: Ends, *, since: int) -> Array:
-        rank = np.empty(len(self.groups), dtype=np.int64)
-        rank[self.groups.order()] = np.arange(len(self.groups))
-        mine = np.nonzero(ends.ticks >= since + self.window.range - 1)[0]
-        order: Array = mine[np.lexsort((rank[ends.series[mine]], ends.ticks[mine]))]
-        return order
-
-    def _broken(self, ends: Ends, states: dict[PartialColumn, State]) -> list[tuple[int, DataError]]:
-        """The first window with a row on which an expression failed."""
-        if self.plan.failures is None:
-            return []
-        broken = states[self.plan.failures][0]
-        return [(int(ends.ticks[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0][:1]]
+    def early(self, life: QueryLife, punctuation: int, substreams: Substreams, due: Collection[int]) -> Iterator[ResultChunk]:
+        """The running values of open windows, if the time for them has come; and what nobody will ask for is forgotten."""
+        every = self.plan.query.emit_every
+        if self.kept is None:
+            return
+        reached = self.reached(punctuation, substreams)
+        for ends in self.kept.early(reached) if every is not None and every.micros in due else ():
+            if not life.stopped:
+                mine = self._mine(ends, life)
+                ends = ends if mine is None else at_rows(ends, mine)
+                yield self._select.early(ends, ends.ticks - self.window.range, ends.ticks)
+        self.kept.prune(reached)
 
 
 def at_rows(ends: Ends, rows: Array) -> Ends:
     return Ends(ends.series[rows], ends.ticks[rows], chosen(ends.states, rows))
-
-
-def at(state: State, rows: Array) -> State:
-    """The states of some rows, ascending; as they are, if that is all of them."""
-    return state if len(rows) == len(state[0]) else tuple(lane[rows] for lane in state)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from muntin.aggregates.base import Array, LaneType, Partial, State
+from muntin.plan.shared import QueryPlan
 from muntin.windows.segments import Places, ascending, firsts_of, running, running_backwards
 
 States = tuple[State, ...]
@@ -76,11 +77,24 @@ class Closing:
 
 
 class TupleColumns:
-    """The partials of a query and how their states are held."""
+    """The partials of a query and how their states are held. The first, `telling` of them, count what there is to tell of: the rows that
+    pass WHERE, then those on which an expression failed.
+    """
 
-    def __init__(self, partials: Sequence[Partial], lanes: Sequence[Sequence[LaneType]]) -> None:
+    def __init__(self, partials: Sequence[Partial], lanes: Sequence[Sequence[LaneType]], telling: int = 1) -> None:
         self.partials = tuple(partials)
         self.lanes = tuple(map(tuple, lanes))
+        self.telling = telling
+
+    @classmethod
+    def of(cls, plan: QueryPlan) -> TupleColumns:
+        lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in plan.columns]
+        return cls([column.partial for column in plan.columns], lanes, telling=1 if plan.failures is None else 2)
+
+    def told(self, states: States) -> Array:
+        """How much there is to tell of each: a window that holds nothing of it is nothing to look at."""
+        found: Array = states[0][0] if self.telling == 1 else np.add.reduce([count[0] for count in states[: self.telling]])
+        return found
 
     def blank(self, count: int) -> States:
         """States of nothing."""

@@ -118,6 +118,12 @@ class BlockColumn(RangeColumn):
             self._put(result, chosen, self._combine_level(runs, pairs.at(chosen), level, starts))
         return result
 
+    def combine_apart(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        """With blocks of its own, over the strands that are asked for."""
+        strands, number = np.unique(pairs.strand, return_inverse=True)
+        apart = BlockColumn(self.partial, tuple(lane.excerpt(strands) for lane in self.lanes), self.work)
+        return apart.combine(runs, Pairs(pairs.run, number), starts)
+
     def _combine_level(self, runs: Runs, pairs: Pairs, level: int, starts: Array) -> State:
         head, tail = runs.start >> level, (runs.end - 1) >> level
         asked = tail[pairs.run]

@@ -144,8 +144,7 @@ class Table:
 
     def told_within(self, rows: TupleRows, series: Array, ticks: Array) -> Array:
         """The same, with those on which an expression failed."""
-        told = np.add.reduce([count[0] for count in rows.states[: self.telling]])
-        return self._within(rows, told, series, ticks)
+        return self._within(rows, np.add.reduce([count[0] for count in rows.states[: self.telling]]), series, ticks)
 
     def _within(self, rows: TupleRows, counts: Array, series: Array, ticks: Array) -> Array:
         keys = self.places.of(rows.series, rows.ticks)

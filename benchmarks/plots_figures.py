@@ -62,7 +62,8 @@ def tuple_windows(outcome: Counted, directory: Path) -> None:
         axes.bar(names, [point.seconds for point in outcome.points], color=OURS, width=0.5)
         axes.axhline(ALLOWED * outcome.points[0].seconds, color=GREY, linestyle="--", label=f"{ALLOWED} × the fewest")
         labelled(axes, "tuple-based windows", "seconds", f"{outcome.setup.rows:,} tuples from Parquet to all windows' results")
-        axes.legend(frameon=False, loc="lower right")
+        axes.set_ylim(top=2 * outcome.points[0].seconds)
+        axes.legend(frameon=False, loc="upper left")
         save(figure, directory, "tuple-windows")
 
 

@@ -35,7 +35,7 @@ from muntin.spark.sinks.console import ConsoleSink
 from muntin.spark.sinks.files import KEPT_MARKERS, FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
 from muntin.spark.sinks.text import csv_header, csv_lines, json_lines
-from muntin.spark.sinks.writers import Format
+from muntin.spark.sinks.writers import WRITERS, Format
 
 NOON = datetime(2004, 12, 1, 12, tzinfo=UTC)
 UTC_MICROS = pa.timestamp("us", "UTC")
@@ -532,3 +532,22 @@ def test_entries_sort_as_they_happen() -> None:
     for text in ("9", "x", "00000009.1", "00000009.000", ""):
         with pytest.raises(ValueError, match=r"invalid literal|not the number of an entry"):
             EntryId.parse(text)
+
+
+def test_parquet_holds_whole_numbers_and_times_as_differences_and_everything_is_read_back(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "window_end": pa.array([1, 2, None], type=pa.timestamp("us", tz="UTC")),
+            "a.b": [1, None, 2**62],
+            "day": pa.array([date(2024, 2, 29)] * 3),
+            "sum(x * y)": [1.5, None, 2.5],
+            "name": ["a", None, "a"],
+        }
+    )
+    writer = WRITERS[Format.PARQUET](tmp_path / "some.parquet", table.schema)
+    writer.write(table)
+    writer.finish()
+    group = pq.read_metadata(tmp_path / "some.parquet").row_group(0)
+    held = {group.column(at).path_in_schema: "DELTA_BINARY_PACKED" in group.column(at).encodings for at in range(group.num_columns)}
+    assert held == {"window_end": True, "a.b": True, "day": True, "sum(x * y)": False, "name": False}
+    assert pq.read_table(tmp_path / "some.parquet").equals(table)

@@ -21,6 +21,8 @@ MANY = 64
 def combined_at_once(partial: Partial, cells: State, runs: Runs, pairs: Pairs, level: int, starts: Array, work: Work) -> State:
     """Every slice of a run is among the cells: only what no open window holds is dropped."""
     low, high = int(runs.first.min()), int(runs.last.max())
+    if high <= low:  # no run has a slice
+        return tuple(np.full(len(pairs), identity, dtype=lane.dtype) for lane, identity in zip(cells, partial.identity(), strict=True))
     span = tuple(lane[low:high] for lane in cells)
     blocks = starts[low:high] >> level
     firsts = firsts_of(blocks)

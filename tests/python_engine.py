@@ -112,7 +112,7 @@ class PythonEngine:
     def change(self, queries: Sequence[Query]) -> None:
         """Other queries from the next batch on."""
         self.queries, self.plan = queries, shared_plan(queries, AGGREGATES, sharing=self.sharing)
-        self.attributes = self.attributes.following({query.window.attribute for query in queries})
+        self.attributes = self.attributes.following(self.plan.followed)
         self.assemblies.use(self.plan, self.reach, self.substreams())
         self.results = {query.name: [] for query in queries} | self.results
 

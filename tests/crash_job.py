@@ -27,19 +27,22 @@ CREATE QUERY by_user AS
 CREATE QUERY total AS SELECT sum(n) AS n, sum(x) AS x, stddev(x) AS spread FROM clicks [RANGE 25 seconds SLIDE 10 seconds];
 CREATE QUERY silence AS SELECT count(*) AS c FROM clicks [RANGE 7 seconds SLIDE 7 seconds] EMIT EMPTY;
 """
-#: Every other type of window; each user is a sub-stream, whose windows close by themselves.
-OTHERS = """
+#: Windows over rows of the stream and of each user; each user is a sub-stream, whose windows close by themselves.
+ROWS = """
 CREATE QUERY by_itself AS SELECT user, count(*) AS c, sum(n) AS n FROM clicks [RANGE 20 seconds SLIDE 10 seconds] GROUP BY user;
+CREATE QUERY rows AS SELECT count(*) AS c, sum(n) AS n FROM clicks [RANGE 20 rows SLIDE 7 rows WATTR row_num] WHERE n > 2;
+CREATE QUERY rows_of_user AS SELECT user, sum(n) AS n, max(n) AS top FROM clicks [RANGE 10 rows SLIDE 4 rows WATTR row_num PATTR user];
+"""
+#: Landmark windows, and windows that end at tuples.
+TUPLES = """
 CREATE QUERY landmark AS
   SELECT user, count(*) AS c, max(n) AS top FROM clicks [RANGE UNBOUNDED SLIDE 15 seconds LANDMARK 60 seconds WATTR ts] GROUP BY user;
 CREATE QUERY endless AS SELECT count(*) AS c, sum(n) AS n FROM clicks [RANGE UNBOUNDED SLIDE 20 seconds WATTR ts];
-CREATE QUERY rows AS SELECT count(*) AS c, sum(n) AS n FROM clicks [RANGE 20 rows SLIDE 7 rows WATTR row_num] WHERE n > 2;
-CREATE QUERY rows_of_user AS SELECT user, sum(n) AS n, max(n) AS top FROM clicks [RANGE 10 rows SLIDE 4 rows WATTR row_num PATTR user];
 CREATE QUERY tuples AS SELECT count(*) AS c, max(n) AS top FROM clicks [RANGE 20 seconds RATTR ts SLIDE 1 row SATTR row_num];
 CREATE QUERY tuples_of_user AS SELECT user, sum(n) AS n FROM clicks [RANGE 30 seconds RATTR ts SLIDE 3 rows SATTR row_num PATTR user];
 CREATE QUERY ranks AS SELECT count(*) AS c FROM clicks [RANGE 15 seconds RATTR ts SLIDE 4 rows SATTR rank(ts)];
 """
-PIPELINES = {"sliding": (SLIDING, ""), "others": (OTHERS, ", substreams = 'user'")}
+PIPELINES = {"sliding": (SLIDING, ""), "rows": (ROWS, ", substreams = 'user'"), "tuples": (TUPLES, ", substreams = 'user'")}
 
 
 def killing(replace: Callable[..., None], when: str, number: int) -> Callable[..., None]:

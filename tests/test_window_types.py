@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import cut
+from muntin.aggregates import AGGREGATES
 from muntin.plan.divide import Sharing
+from muntin.plan.shared import shared_plan
 from muntin.query.model import Query
 from muntin.timeline import SECOND
 from muntin.windows import store
@@ -134,3 +136,33 @@ def test_closed_slices_of_landmark_windows_are_merged(window: str, monkeypatch: 
     for at in range(0, 60, 3):
         engine.take(Batch(rows[at : at + 3]))
     assert engine.assemblies.slices < 30
+
+
+def test_what_is_held_of_partitions_is_the_last_range_of_each_wherever_it_stands() -> None:
+    one = query("SELECT seg_id, max(vehicles) AS v FROM traffic [RANGE 20 rows SLIDE 5 rows WATTR row_num PATTR seg_id]")
+    engine = PythonEngine(stream(slack="0 us"), [one])
+    engine.take(Batch([reading(at, "b", vehicles=at) for at in range(3)]))
+    for at in range(0, 3_000, 100):
+        engine.take(Batch([reading(at + other, "a", vehicles=other) for other in range(100)]))
+    assert engine.assemblies.slices <= 20 // 5 + 2
+    engine.take(Batch([reading(3_000, "b", vehicles=9), reading(3_001, "b", vehicles=1)]))
+    assert engine.results["q"][-1] == {"window_start": -15, "window_end": 5, "seg_id": "b", "v": 9}
+
+
+JOINING = [("old", "RANGE 3 rows SLIDE 3 rows PATTR seg_id"), ("new", "RANGE 4 rows SLIDE 2 rows PATTR seg_id")]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_query_that_joins_takes_part_in_windows_of_each_partition_that_start_after_its_rows(restart: bool) -> None:
+    """When it joins, five rows of a and two of b have come; c comes later, with all its windows."""
+    first, second = (replace(query(f"SELECT seg_id, count(*) AS n FROM traffic [{window}]"), name=name) for name, window in JOINING)
+    engine = PythonEngine(stream(slack="0 us"), [first])
+    engine.take(Batch([reading(at, seg) for at, seg in enumerate("aaabbaa")]))
+    engine.plan = shared_plan([first, second], AGGREGATES)
+    engine.assemblies.use(engine.plan, engine.reach, engine.substreams())
+    engine.results[second.name] = []
+    if restart:
+        engine.restart()
+    engine.take(Batch([reading(20 + at, seg) for at, seg in enumerate("aaaaabbbbccc")]))
+    found = sorted((row["seg_id"], row["window_end"], row["n"]) for row in engine.results[second.name])
+    assert found == [("a", 10, 4), ("b", 6, 4), ("c", 2, 2)]

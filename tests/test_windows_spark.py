@@ -353,3 +353,27 @@ def test_each_folder_of_files_is_in_order_by_itself(spark: SparkSession, tmp_pat
     job.wait()
     assert [row["n"] for row in memory.table("q").to_pylist()] == [2, 2]
     assert job.jobs["traffic"].progress().disorder.rows_late == 0
+
+
+def test_the_papers_examples_extents_0_to_3_are_partial_t1_is_in_10_to_14_and_figure_4_in_any_order(
+    spark: SparkSession, traffic: Traffic
+) -> None:
+    """window-id-2005: Query 1 (sections 2 and 3.3), and the arrival of t1 to t5, the last of which is out of order (Figure 4)."""
+    minutes = [reading(at * 60 * SECOND + 30 * SECOND, "s6") for at in range(11)]  # the last is t1, at 10:30 of the stream
+    traffic.add(*minutes)
+    for second in (10, 15, 18, 22, 12):
+        traffic.add(reading(3_600 * SECOND + second * SECOND, "figure 4"))
+    query_1 = "SELECT count(*) AS n FROM traffic [RANGE 5 minutes SLIDE 1 minute WATTR ts] WHERE seg_id = 's6'"
+    engine = traffic.engine(
+        spark, "slack = '15 seconds'",
+        query_1=query_1,
+        t1=f"{query_1} AND minute(ts) = 10",
+        figure_4="SELECT count(*) AS n FROM traffic [RANGE 10 seconds RATTR ts SLIDE 1 row SATTR row_num] WHERE seg_id = 'figure 4'",
+    )  # fmt: skip
+    memory = MemorySink()
+    engine.start(memory, trigger=NOW).wait(final=True)
+    extents = [(instant_of(row["window_end"]) // (60 * SECOND) - 1, row["n"]) for row in memory.table("query_1").to_pylist()]
+    assert extents[:6] == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 5)]
+    assert [instant_of(row["window_end"]) // (60 * SECOND) - 1 for row in memory.table("t1").to_pylist()] == [10, 11, 12, 13, 14]
+    found = [(instant_of(row["window_end"]) // SECOND - 3_600, row["n"]) for row in memory.table("figure_4").to_pylist()]
+    assert found == [(10, 1), (12, 2), (15, 3), (18, 4), (22, 3)]

@@ -27,8 +27,8 @@ from muntin import Engine, MemorySink, Pace, Trigger
 from muntin.spark.encoding import encode_partials
 from muntin.spark.progress import Progress
 from muntin.timeline import MINUTE
-from muntin.windows.assembly import Assembly
-from muntin.windows.snapshots import holding_layout, snapshot
+from muntin.windows.assemblies import Assemblies
+from muntin.windows.snapshots import holding_layout
 
 PIPELINE = f"""
 CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
@@ -150,10 +150,10 @@ def restarted(engine: Engine, checkpoint: Path, batch: int) -> Restart:
     return Restart(batch, read, state_bytes(running.jobs["s"].assembly.once), seconds)
 
 
-def state_bytes(assembly: Assembly) -> int:
+def state_bytes(assembly: Assemblies) -> int:
     """What the windows in hand need, written down."""
     plans = {plan.query.name: plan for plan in assembly.plan.queries}
-    held = [(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in snapshot(assembly)]
+    held = [(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in assembly.snapshot()]
     return sum(len(encode_partials(partials, layout)) for partials, layout in held)
 
 

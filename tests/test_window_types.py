@@ -166,3 +166,11 @@ def test_a_query_that_joins_takes_part_in_windows_of_each_partition_that_start_a
     engine.take(Batch([reading(20 + at, seg) for at, seg in enumerate("aaaaabbbbccc")]))
     found = sorted((row["seg_id"], row["window_end"], row["n"]) for row in engine.results[second.name])
     assert found == [("a", 10, 4), ("b", 6, 4), ("c", 2, 2)]
+
+
+def test_a_resumed_slide_by_tuple_window_finds_its_groups_whatever_their_numbers_are_now() -> None:
+    one = query("SELECT seg_id, count(*) AS n FROM traffic [RANGE 12 us RATTR ts SLIDE 3 rows SATTR row_num] GROUP BY seg_id")
+    placed = [[(-18, None)], [(8, "a"), (8, None), (8, "a"), (9, "b"), (13, "b"), (15, None), (16, "a")], [(16, None)]]
+    engine = PythonEngine(stream(slack="0 us"), [one])
+    engine.run([Batch([reading(at, seg) for at, seg in some]) for some in placed], restart_after=1)
+    assert same(engine.results["q"], engine.truth(one))

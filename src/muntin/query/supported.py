@@ -5,7 +5,7 @@ In: a checked query. Out: nothing, or a refusal. `reference` evaluates all of th
 
 from __future__ import annotations
 
-from muntin.query.model import Lateness, Query
+from muntin.query.model import Query
 from muntin.query.text import CreateQuery
 from muntin.schema import Kind
 
@@ -17,9 +17,6 @@ def check_supported(statement: CreateQuery, query: Query) -> None:
         if type.kind not in (Kind.STRING, Kind.BOOLEAN) and not type.integral:
             law, way_out = "rows are counted by strings, whole numbers or booleans", "make such a column where the stream is made"
             raise statement.refusal(statement.tree, law, values=f"PATTR {group.name} of type {type}", way_out=way_out)
-    if query.emit_every is not None:
-        law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
-        raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)
-    if query.late.lateness is Lateness.REEMIT:
-        law, way_out = "results are not corrected yet: LATE REEMIT is not supported by the engine", "leave LATE out"
-        raise statement.refusal(statement.tree, law, values=str(query.late), way_out=way_out)
+    if query.window.attribute.pattr and query.marks:
+        law, way_out = "windows over rows counted by PATTR have no early or corrected results yet", "leave EMIT EVERY and LATE REEMIT out"
+        raise statement.refusal(statement.tree, law, values=str(query.window), way_out=way_out)

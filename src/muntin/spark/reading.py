@@ -47,5 +47,5 @@ class Reading:
         missed = missed_in(found.facts, attributes, plan.attributes)
         facts = replace(found.facts, late=late_counts(rows, missed))
         letters.write_dead(entry, rows, facts, plan.attributes)
-        letters.write_late(entry, rows, missed)
+        letters.write_late(entry, rows, missed, pin, plan)
         return replace(found, facts=facts)

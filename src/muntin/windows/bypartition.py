@@ -48,13 +48,15 @@ class Blocks:
 
 
 class PartitionWindows:
-    """The windows of one query. The first partial counts what there is to tell of a row: a window with nothing to tell is not emitted.
+    """The windows of one query. The first partials, `telling` of them, count what there is to tell: a window with nothing is not emitted.
 
     `first_ids` says, per partition, in which of its windows the query takes part first; it is for windows made of slices.
     """
 
-    def __init__(self, window: Window, partials: Sequence[Partial], lanes: Sequence[Sequence[LaneType]]) -> None:
-        self.window = window
+    def __init__(
+        self, window: Window, partials: Sequence[Partial], lanes: Sequence[Sequence[LaneType]], *, telling: int = 1
+    ) -> None:  # fmt: skip
+        self.window, self.telling = window, telling
         self.columns = TupleColumns(partials, lanes)
         self.partition = np.empty(0, dtype=np.int64)  #: of each series
         self.below = np.empty(0, dtype=np.int64)  #: per partition, tuples below its punctuation, for ranks
@@ -166,7 +168,7 @@ class PartitionWindows:
             mine = np.nonzero((blocks.block[at] == block) & ((start != end) | (part is blocks.prefixes)))[0]
             put(states, mine, self.columns.combined(chosen(part, at[mine]), chosen(states, mine)))
         self.work.combines += len(there) * len(self.columns.partials)
-        told = np.nonzero(states[0][0] > 0)[0]
+        told = np.nonzero(np.logical_or.reduce([count[0] > 0 for count in states[: self.telling]]))[0]
         if len(told):
             yield Ends(series[there[told]], ids[there[told]], chosen(states, told))
 

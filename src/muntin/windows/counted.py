@@ -20,11 +20,11 @@ from muntin.plan.shared import QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.timeline import BEGINNING
 from muntin.windows.bypartition import PartitionWindows
-from muntin.windows.closing import ResultChunk
 from muntin.windows.groups import GroupIndex
 from muntin.windows.landmarks import window_set
 from muntin.windows.life import QueryLife
-from muntin.windows.seriesresults import TOLD, SeriesResults, with_told
+from muntin.windows.lowering import ResultChunk
+from muntin.windows.seriesresults import SeriesResults
 from muntin.windows.shards import Partials, key_types
 from muntin.windows.snapshots import Holding
 from muntin.windows.store import Folded
@@ -78,9 +78,9 @@ class CountedQuery:
     def __init__(self, plan: QueryPlan, home: CountedFamily, slicing: Slicing, counts: Substreams) -> None:
         self.plan, self.home = plan, home
         self.slices = SliceManager([plan.query.sliding], slicing)
-        columns = [TOLD, *plan.columns]
+        columns, telling = plan.columns, 1 if plan.failures is None else 2  # rows, then failures
         lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in columns]
-        self.windows = PartitionWindows(plan.query.window, [column.partial for column in columns], lanes)
+        self.windows = PartitionWindows(plan.query.window, [column.partial for column in columns], lanes, telling=telling)
         self._select = SeriesResults(plan, home.groups)
         home.know_partitions(counts)
         before = home.counted(counts, BEGINNING)
@@ -91,7 +91,7 @@ class CountedQuery:
         self._know_groups()
         mine = folded.rows(np.nonzero(folded.predicate == predicate)[0])
         starts = self.slices.slice_starts(mine.starts)
-        states = with_told(self.plan, tuple(mine.states[column] for column in self.plan.columns))
+        states = tuple(mine.states[column] for column in self.plan.columns)
         rows = TupleRows(mine.group, starts[mine.slice], np.zeros(len(mine), dtype=np.int64), states)
         self.windows.absorb(rows, np.full(len(self.home.partitions), BEGINNING))
 
@@ -118,7 +118,7 @@ class CountedQuery:
         states = self.windows.columns.together([held, TupleRows(begun, begun, begun, self.windows.columns.blank(len(begun)))]).states
         columns = tuple((self.plan.query.name, number) for number in range(len(self.plan.columns)))
         at = np.concatenate([held.ticks, first[begun]])
-        return Holding((self.plan.query.name,), columns, Partials(at, (pa.array(kinds), *groups), states[1:]))
+        return Holding((self.plan.query.name,), columns, Partials(at, (pa.array(kinds), *groups), states))
 
     def _column(self, at: int, series: Array, partitions: Array) -> pa.Array:
         of_groups = self.home.groups.columns()[at].take(pa.array(series))
@@ -137,5 +137,5 @@ class CountedQuery:
         self.windows.know_partitions(len(self.home.partitions), since=BEGINNING)
         self.windows.first_ids[:] = BEGINNING
         self.windows.first_ids[partitions] = firsts.at
-        held = TupleRows(series, rows.at, np.zeros(len(rows), dtype=np.int64), with_told(self.plan, rows.states))
+        held = TupleRows(series, rows.at, np.zeros(len(rows), dtype=np.int64), rows.states)
         self.windows.parts = [held] if len(held) else []

@@ -8,7 +8,7 @@ Paper: window-id-2005, section 3.2 (Q4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from muntin.expression.tree import Expression
@@ -16,10 +16,10 @@ from muntin.plan.family import Family
 from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations
-from muntin.windows.closing import ResultChunk
 from muntin.windows.counted import CountedFamily, CountedQuery
 from muntin.windows.folding import Fold
 from muntin.windows.life import QueryLife
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
@@ -79,8 +79,13 @@ class CountedAssembly:
 
     # -- rows come in, windows close --------------------------------------------------------------------------------------------
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what the rows of each partition close. Exhaust it before the next step."""
+    def step(
+        self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams, early: Collection[int] = ()
+    ) -> Iterator[ResultChunk]:
+        """Absorb the partials of one batch, then close what the rows of each partition close. Exhaust it before the next step.
+
+        No query here gives early results (`supported`), whichever are due.
+        """
         self.latest = max(self.latest, latest)
         for feed in self._feeds:
             self._absorb(feed, partials[feed.grouping])
@@ -104,9 +109,7 @@ class CountedAssembly:
         self.aggregations.final += feed.fold.combined - before
 
     def _recorded(self, chunk: ResultChunk) -> Iterator[ResultChunk]:
-        life = self.lives[chunk.query]
-        life.windows += chunk.windows
-        life.results += chunk.table.num_rows
+        chunk.count(self.lives[chunk.query])
         if chunk.table.num_rows or chunk.error:
             yield chunk
 

@@ -1,8 +1,8 @@
-"""Results of windows that close series by series: of slide-by-tuple windows, and of rows counted by partition.
+"""Results of windows that close partition by partition: of rows counted by PATTR.
 
 In: `Ends` of a core, with where each window starts. Out: a `ResultChunk`, in order of window end and group.
-Convention: the first state of an end is what there is to tell of it; the others are those of the query's columns. A window that holds a
-row on which an expression failed stops the query: what ends at or after it is left out.
+Convention: the states of an end are those of the query's columns. A window that holds a row on which an expression failed stops the query:
+what ends at or after it is left out.
 """
 
 from __future__ import annotations
@@ -10,25 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.aggregates.base import Array, State
-from muntin.aggregates.sums import Count
 from muntin.errors import DataError
 from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
 from muntin.windows.bytuple import Ends
-from muntin.windows.closing import ResultChunk, failed_rows
 from muntin.windows.groups import GroupIndex
 from muntin.windows.life import QueryLife
+from muntin.windows.lowering import ResultChunk, failed_rows
 from muntin.windows.results import Rows, SelectList
 from muntin.windows.segments import firsts_of
-from muntin.windows.tuplerows import States, chosen
-
-#: Rows and failures together: a window that has neither is nothing to look at.
-TOLD = PartialColumn(Count())
-
-
-def with_told(plan: QueryPlan, states: States) -> States:
-    """The states of a query's columns, what they tell of first."""
-    told = states[0][0] if plan.failures is None else states[0][0] + states[1][0]
-    return ((told,), *states)
+from muntin.windows.tuplerows import chosen
 
 
 class SeriesResults:
@@ -43,9 +33,11 @@ class SeriesResults:
         order = self._order(ends)
         if order is not None:
             ends, start, end = Ends(ends.series[order], ends.ticks[order], chosen(ends.states, order)), start[order], end[order]
-        states = dict(zip(self.plan.columns, ends.states[1:], strict=True))
+        states = dict(zip(self.plan.columns, ends.states, strict=True))
         counted = np.nonzero((states[ROWS][0] > 0) | self.plan.query.emit_empty)[0]
-        rows = Rows(counted, ends.series[counted], start[counted], end[counted], self.groups.columns())
+        rows = Rows(
+            counted, ends.series[counted], start[counted], end[counted], self.groups.columns(), np.zeros(len(counted), dtype=np.int64)
+        )
         table, kept, failures = self.select.table(rows, {column: at(state, counted) for column, state in states.items()})
         wrong = [(int(rows.end[failure.row]), failure.error) for failure in failures] + self._broken(end, states)
         windows = end

@@ -6,7 +6,7 @@ for snapshots. Convention: what `assembly` is for windows of slices. Queries sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,19 +19,19 @@ from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations
 from muntin.windows.bypartition import PartitionWindows
 from muntin.windows.bytuple import TupleWindows
-from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
-from muntin.windows.seriesresults import with_told
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
+from muntin.windows.tuplekept import TupleKept
 from muntin.windows.tuplequery import TupleQuery
 from muntin.windows.tuplerows import TupleRows
 from muntin.windows.tuplesnapshots import Held, held, restore
 
-#: What a row of a holding is: one of the rows in hand, or a partition's count of tuples below the punctuation. Of partitions that close by
-#: themselves, all rows wait.
-WAITING, CURRENT, PREVIOUS, BELOW = range(4)
+#: What a row of a holding is: one of the rows in hand, a partition's count of tuples below the punctuation, a row that is kept for early
+#: and corrected results, or a revision. Of partitions that close by themselves, all rows wait.
+WAITING, CURRENT, PREVIOUS, BELOW, KEPT, NEWS, REVISIONS = range(7)
 
 
 @dataclass
@@ -68,28 +68,49 @@ class TupleAssembly:
         if isinstance(windows, TupleWindows):  # partitions are told how far they are with every step
             windows.begin_at(self.punctuation)
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what the punctuations close. Exhaust it before the next step."""
+    def step(
+        self,
+        partials: Sequence[Partials],
+        punctuation: int,
+        latest: int,
+        substreams: Substreams = NO_SUBSTREAMS,
+        early: Collection[int] = (),
+    ) -> Iterator[ResultChunk]:
+        """Absorb the partials of one batch, correct, close, and give early results, as `Assembly.step` does. Exhaust it before the next."""
         self.latest = max(self.latest, latest)
-        punctuation = max(punctuation, self.punctuation)
+        punctuation, before = max(punctuation, self.punctuation), (self.punctuation, self.substreams)
         for name, query in self.queries.items():
             life = self.lives[name]
             if not life.stopped:
                 rows = query.rows(partials[query.plan.grouping], self.plan.groupings[query.plan.grouping])
-                query.absorb(rows, life, self.punctuation, self.substreams)
-                yield from self._closed(query, life, punctuation, substreams)
+                rows = query.in_time(life, rows, query.came_under(rows, *before))
+                if query.kept is not None:
+                    yield from self._recorded(life, corrected(query, query.kept, rows, life))
+                query.absorb(rows, *before)
+                yield from self._closed(query, life, before, (punctuation, substreams))
+                if query.kept is not None:
+                    yield from self._early(query, query.kept, life, early)
         self.punctuation, self.substreams = punctuation, substreams
 
-    def _closed(self, query: TupleQuery, life: QueryLife, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
-        before = query.windows.work.combines
-        for ends in query.close((self.punctuation, self.substreams), (punctuation, substreams)):
-            if not life.stopped:
-                chunk = query.results(ends, life)
-                life.windows += chunk.windows
-                life.results += chunk.table.num_rows
-                if chunk.table.num_rows or chunk.error:
-                    yield chunk
-        self.aggregations.final += query.windows.work.combines - before
+    def _closed(
+        self, query: TupleQuery, life: QueryLife, before: tuple[int, Substreams], now: tuple[int, Substreams]
+    ) -> Iterator[ResultChunk]:
+        combined = query.windows.work.combines
+        yield from self._recorded(life, (query.closed(ends, life) for ends in query.close(before, now) if not life.stopped))
+        self.aggregations.final += query.windows.work.combines - combined
+
+    def _early(self, query: TupleQuery, kept: TupleKept, life: QueryLife, due: Collection[int]) -> Iterator[ResultChunk]:
+        every = query.plan.query.emit_every
+        if every is not None and every.micros in due:
+            yield from self._recorded(life, (query.early(ends, life) for ends in kept.early() if not life.stopped))
+        kept.prune()
+
+    @staticmethod
+    def _recorded(life: QueryLife, chunks: Iterable[ResultChunk]) -> Iterator[ResultChunk]:
+        for chunk in chunks:
+            chunk.count(life)
+            if chunk.table.num_rows or chunk.error:
+                yield chunk
 
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
@@ -122,8 +143,18 @@ class TupleAssembly:
         return self.slices
 
 
+def corrected(query: TupleQuery, kept: TupleKept, rows: TupleRows, life: QueryLife) -> Iterator[ResultChunk]:
+    """Keep the rows of a batch, and give the results that late ones among them change."""
+    kept.add(rows)
+    late = rows.where(rows.ticks < kept.windows.punctuation)
+    if kept.corrected_for and len(late):
+        for again in kept.corrected(late):
+            if not life.stopped:
+                yield query.corrected(again, life, kept.revisions)
+
+
 def holding(name: str, query: TupleQuery) -> Holding:
-    """What a query holds, as partials: what each row is, its marks, its group; what is told follows from the rest."""
+    """What a query holds, as partials: what each row is, its marks, its group."""
     windows = query.windows
     first_of = np.unique(windows.partition, return_index=True)[1]  # a series that names each partition
     blank = windows.columns.blank(len(first_of))
@@ -132,27 +163,41 @@ def holding(name: str, query: TupleQuery) -> Holding:
         parts = [windows.held, windows.columns.no_rows(), windows.columns.no_rows(), counts]
     else:
         state = held(windows)
-        parts = [state.waiting, state.current, state.previous, counts]
-    kinds = np.repeat([WAITING, CURRENT, PREVIOUS, BELOW], [len(part) for part in parts])
+        parts = [state.waiting, state.current, state.previous, counts, *kept_rows(query)]
+    kinds = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows = query.windows.columns.together(parts)
     keys = (pa.array(kinds), pa.array(rows.marks), *(column.take(pa.array(rows.series)) for column in query.groups.columns()))
     columns = tuple((name, number) for number in range(len(query.plan.columns)))
-    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states[1:]))
+    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states))
+
+
+def kept_rows(query: TupleQuery) -> list[TupleRows]:
+    """What is kept for early and corrected results, and revisions as rows: the window's tick, the revision as marks."""
+    kept, columns = query.kept, query.windows.columns
+    if kept is None:
+        return []
+    ticks, series, revisions = kept.revisions.held()
+    return [columns.together(kept.told), columns.together(kept.news), TupleRows(series, ticks, revisions, columns.blank(len(ticks)))]
 
 
 def take_back(query: TupleQuery, partials: Partials, punctuation: int) -> None:
     kinds, marks = (integers(key, null=0) for key in partials.keys[:2])
     series = query.series(partials.keys[2:], len(partials))
-    rows, windows = TupleRows(series, partials.at, marks, with_told(query.plan, partials.states)), query.windows
+    rows = TupleRows(series, partials.at, marks, partials.states)
+    windows = query.windows
     below = np.zeros(len(windows.below), dtype=np.int64)
     counts = of_kind(rows, kinds, BELOW)
     below[windows.partition[counts.series]] = counts.ticks
     waiting, current, previous = (of_kind(rows, kinds, kind) for kind in (WAITING, CURRENT, PREVIOUS))
     if isinstance(windows, PartitionWindows):
         windows.below, windows.parts = below, [waiting] if len(waiting) else []
-    else:
-        nothing = np.empty(0, dtype=np.int64)  # the series are there already
-        restore(windows, Held(punctuation, nothing, below, waiting, current, previous))
+        return
+    nothing = np.empty(0, dtype=np.int64)  # the series are there already
+    restore(windows, Held(punctuation, nothing, below, waiting, current, previous))
+    if query.kept is not None:
+        told, news, revisions = (of_kind(rows, kinds, kind) for kind in (KEPT, NEWS, REVISIONS))
+        query.kept.told, query.kept.news = [told], [news]
+        query.kept.revisions.take_back(revisions.ticks, revisions.series, revisions.marks)
 
 
 def of_kind(rows: TupleRows, kinds: Array, kind: int) -> TupleRows:

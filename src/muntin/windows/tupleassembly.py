@@ -136,7 +136,7 @@ def corrected(query: TupleQuery, kept: TupleKept, rows: TupleRows, life: QueryLi
 
 
 def holding(name: str, query: TupleQuery) -> Holding:
-    """What a query holds, as partials: what each row is, its marks, its group; what is told follows from the rest."""
+    """What a query holds, as partials: what each row is, its marks, its group."""
     state = held(query.windows)
     first_of = np.unique(state.partition, return_index=True)[1]  # a series that names each partition
     blank = query.windows.columns.blank(len(first_of))
@@ -146,7 +146,7 @@ def holding(name: str, query: TupleQuery) -> Holding:
     rows = query.windows.columns.together(parts)
     keys = (pa.array(kinds), pa.array(rows.marks), *(column.take(pa.array(rows.series)) for column in query.groups.columns()))
     columns = tuple((name, number) for number in range(len(query.plan.columns)))
-    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states[1:]))
+    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states))
 
 
 def kept_rows(query: TupleQuery) -> list[TupleRows]:
@@ -161,7 +161,7 @@ def kept_rows(query: TupleQuery) -> list[TupleRows]:
 def take_back(query: TupleQuery, partials: Partials, punctuation: int) -> None:
     kinds, marks = (integers(key, null=0) for key in partials.keys[:2])
     series = query.series(partials.keys[2:], len(partials))
-    rows = TupleRows(series, partials.at, marks, query.with_told(partials.states))
+    rows = TupleRows(series, partials.at, marks, partials.states)
     partition = query.windows.partition
     below = np.zeros(len(query.windows.below), dtype=np.int64)
     counts = of_kind(rows, kinds, BELOW)

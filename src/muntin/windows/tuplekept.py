@@ -90,7 +90,7 @@ class TupleKept:
             gained = table.told_within(late, series, ends) > 0
             wanted = np.nonzero(gained | new)[0]
             found = table.ends(series[wanted], ends[wanted])
-            before = found.states[1][0] - table.rows_within(late, found.series, found.ticks)
+            before = found.states[0][0] - table.rows_within(late, found.series, found.ticks)
             yield Again(found, ~new[wanted] & ((before > 0) | windows.empty))
 
     def _closed_ids(self, late: TupleRows, *, least: int, closed: int) -> tuple[Array, Array, Array]:
@@ -113,7 +113,7 @@ class Table:
     """Rows in order of series and tick, with the prefixes and suffixes of their blocks."""
 
     def __init__(self, windows: TupleWindows, parts: list[TupleRows]) -> None:
-        self.columns, self.range = windows.columns, windows.window.range
+        self.columns, self.range, self.telling = windows.columns, windows.window.range, windows.telling
         rows = self.columns.together(parts)
         low, high = (int(rows.ticks.min()) - self.range, int(rows.ticks.max())) if len(rows) else (0, 0)
         self.places = Places(len(windows.partition), low, high, rows.ticks)
@@ -140,11 +140,11 @@ class Table:
 
     def rows_within(self, rows: TupleRows, series: Array, ticks: Array) -> Array:
         """How many of some rows pass WHERE, in each window."""
-        return self._within(rows, rows.states[1][0], series, ticks)
+        return self._within(rows, rows.states[0][0], series, ticks)
 
     def told_within(self, rows: TupleRows, series: Array, ticks: Array) -> Array:
         """The same, with those on which an expression failed."""
-        return self._within(rows, rows.states[0][0], series, ticks)
+        return self._within(rows, np.add.reduce([count[0] for count in rows.states[: self.telling]]), series, ticks)
 
     def _within(self, rows: TupleRows, counts: Array, series: Array, ticks: Array) -> Array:
         keys = self.places.of(rows.series, rows.ticks)

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from muntin.aggregates.base import Array, State
-from muntin.aggregates.sums import Count
 from muntin.columnar import arrow_type
 from muntin.errors import DataError
 from muntin.expression.tree import Column
@@ -29,10 +28,7 @@ from muntin.windows.results import Rows, SelectList
 from muntin.windows.segments import firsts_of
 from muntin.windows.shards import Partials
 from muntin.windows.tuplekept import Again, TupleKept
-from muntin.windows.tuplerows import States, TupleRows, chosen
-
-#: Rows and failures together: a window that has neither is nothing to look at.
-TOLD = PartialColumn(Count())
+from muntin.windows.tuplerows import TupleRows, chosen
 
 
 class TupleQuery:
@@ -44,9 +40,10 @@ class TupleQuery:
         self.groups = GroupIndex(tuple(arrow_type(key.type) for key in keys))
         self.of_partition = [at for at, key in enumerate(keys) if isinstance(key, Column) and key.name in self.window.pattr]
         self.partitions = GroupIndex(tuple(self.groups.types[at] for at in self.of_partition))
-        columns = [TOLD, *plan.columns]
-        lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in columns]
-        self.windows = TupleWindows(self.window, [column.partial for column in columns], lanes, empty=plan.query.emit_empty)
+        lanes = [column.partial.lanes(*(arg.type for arg in column.args)) for column in plan.columns]
+        telling = 1 if plan.failures is None else 2  # rows, then failures: a window that has neither is nothing to look at
+        partials = [column.partial for column in plan.columns]
+        self.windows = TupleWindows(self.window, partials, lanes, telling=telling, empty=plan.query.emit_empty)
         self.kept = TupleKept(self.windows, plan.query.late.horizon) if plan.query.marks else None
         self._numbered = 0
         self.series([], 0)
@@ -59,12 +56,7 @@ class TupleQuery:
         marks = grouping.source(marks_of(self.window), None)
         assert marks is not None
         states = tuple(partials.states[at] for at in sources if at is not None)
-        return TupleRows(self.series(partials.keys, len(partials)), partials.at, partials.states[marks][0], self.with_told(states))
-
-    def with_told(self, states: States) -> States:
-        """The states of the query's columns, what they tell of first."""
-        told = states[0][0] if self.plan.failures is None else states[0][0] + states[1][0]
-        return ((told,), *states)
+        return TupleRows(self.series(partials.keys, len(partials)), partials.at, partials.states[marks][0], states)
 
     def series(self, keys: Sequence[pa.Array], rows: int) -> Array:
         """The number of each row's group; a group that is new becomes a series of its partition."""
@@ -84,7 +76,7 @@ class TupleQuery:
         late = rows.ticks < punctuation
         if not late.any():
             return rows
-        counts = rows.states[1][0]
+        counts = rows.states[0][0]
         dropped = late if consistent else rows.ticks + self.window.range + self.plan.query.late.horizon <= punctuation
         life.late += int(counts[late].sum())
         life.dropped += int(counts[dropped].sum())
@@ -106,7 +98,7 @@ class TupleQuery:
     def early(self, ends: Ends, life: QueryLife) -> ResultChunk:
         """The running values of open windows, without those that cannot be computed now."""
         ends = self.in_order(ends, since=life.since)
-        states = dict(zip(self.plan.columns, ends.states[1:], strict=True))
+        states = dict(zip(self.plan.columns, ends.states, strict=True))
         broken = states[self.plan.failures][0] if self.plan.failures is not None else 0
         counted = np.nonzero((states[ROWS][0] > 0) & (broken == 0))[0]
         rows = self._rows(ends, counted, np.zeros(len(counted), dtype=np.int64), final=False)
@@ -119,7 +111,7 @@ class TupleQuery:
 
     def _results(self, ends: Ends, revision: Array, life: QueryLife, manner: Manner) -> ResultChunk:
         """Up to the first window whose data went wrong."""
-        states = dict(zip(self.plan.columns, ends.states[1:], strict=True))
+        states = dict(zip(self.plan.columns, ends.states, strict=True))
         counted = np.nonzero((states[ROWS][0] > 0) | self.plan.query.emit_empty)[0]
         rows = self._rows(ends, counted, revision[counted])
         end = rows.end

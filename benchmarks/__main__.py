@@ -30,6 +30,7 @@ from benchmarks import (
     report_scale,
     report_workload,
     restart,
+    touched,
     workers,
 )
 from benchmarks.machine import BUSY, Elsewhere, this_machine
@@ -61,14 +62,19 @@ def of_workload(workload: Workload) -> Benchmark:
 #: An hour of a million groups, full before it is measured.
 MILLION = groups.Setup(groups=(1_000_000,), places=("executors",), minutes=60, batches=66, warmups=60)
 
+#: A million partials of state, held by instances.
+SPREAD_RESTART = restart.Setup(batches=200, groups=17_000, restarts=3, assembly="executors")
+
 BENCHMARKS = {
     **{name: of_workload(workload) for name, workload in WORKLOADS.items()},
     "queries": Benchmark(many_queries.Setup(), many_queries.run, plots.queries, report_queries.report),
     "churn": Benchmark(churn.Setup(), churn.run, plots.churn, report_churn.report),
     "long_windows": Benchmark(long_windows.Setup(), long_windows.run, plots.long_windows, report_long.long_report),
     "restart": Benchmark(restart.Setup(), restart.run, plots.restart, report_long.restart_report),
+    "restart_executors": Benchmark(SPREAD_RESTART, restart.run, plots.restart, report_long.restart_report),
     "groups": Benchmark(groups.Setup(), groups.run, plots_scale.groups, report_scale.groups_report),
     "million": Benchmark(MILLION, groups.run, plots_scale.million, report_scale.million_report),
+    "touched": Benchmark(touched.Setup(), touched.run, plots_scale.touched, report_scale.touched_report),
     "workers": Benchmark(workers.Setup(), workers.run, plots_scale.workers, report_scale.workers_report),
 }
 

@@ -2,19 +2,14 @@
 
 In: a session, numbers of groups, minutes of RANGE. Out: a `Grown` for each number of groups and place of assembly.
 Convention: a batch is one Parquet file of one minute with a row of every group, so every batch closes one window with every group. Results
-go to Parquet files, which are checked. Memory is what this process and all that it started had at the most (PSS: what they share counts
-once), sampled twice a second.
+go to Parquet files, which are checked. Memory is what this process and all that it started had at the most.
 """
 
 from __future__ import annotations
 
-import re
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +22,7 @@ from rich.console import Console
 from benchmarks.answers import differing
 from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress
+from benchmarks.processes import highest_memory
 from muntin import Engine, FileSink, Layout, Pace, Trigger
 from muntin.timeline import MINUTE
 
@@ -34,7 +30,6 @@ PIPELINE = f"""
 CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
 CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
 """
-SAMPLES_A_SECOND = 2
 
 
 @dataclass(frozen=True)
@@ -131,46 +126,3 @@ def check(out: Path, setup: Setup, groups: int) -> int:
         if len(ours) != len(expected) or not np.allclose(ours, expected, rtol=1e-12, atol=0):
             raise differing(f"{groups} groups", f"column {column}")
     return int(found.num_rows)
-
-
-@contextmanager
-def highest_memory() -> Iterator[list[int]]:
-    """The most memory that this process and its descendants have while it is entered, in bytes."""
-    most, done = [0], threading.Event()
-
-    def sample() -> None:
-        while not done.wait(1 / SAMPLES_A_SECOND):
-            most[0] = max(most[0], memory_of(descendants()))
-
-    thread = threading.Thread(target=sample, daemon=True)
-    thread.start()
-    try:
-        yield most
-    finally:
-        done.set()
-        thread.join()
-
-
-def descendants() -> list[int]:
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found = [int(Path("/proc/self").resolve().name)]
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found
-
-
-def memory_of(processes: Sequence[int]) -> int:
-    """PSS counts a page that n processes share as one n-th for each. Files that are mapped count while they are in memory."""
-    total = 0
-    for process in processes:
-        try:
-            found = re.search(r"^Pss: +(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.MULTILINE)
-        except OSError:
-            continue
-        total += int(found[1]) * 1024 if found else 0
-    return total

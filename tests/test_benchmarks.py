@@ -16,7 +16,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import churn, groups, latency, long_windows, many_queries, paper, restart, workloads
+from benchmarks import churn, groups, latency, long_windows, many_queries, paper, restart, touched, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
@@ -39,6 +39,7 @@ TINY = {
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
     "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
+    "touched": touched.Setup(alive=(20, 50), touched=(5, 20), minutes=2, rounds=2),
 }
 
 
@@ -128,8 +129,9 @@ def test_a_restart_reads_the_log_and_every_window_is_checked(spark: SparkSession
     outcome = raw["outcome"]
     assert outcome["checked"] == 4 * 10
     assert [one["batch"] for one in outcome["kept"]] == [1, 2, 3, 4, 5]
-    assert [one["batch"] for one in outcome["restarts"]] == [2, 5]
+    assert [one["batch"] for one in outcome["restarts"]] == [2, 4]
     assert all(one["read"] >= outcome["kept"][one["batch"] - 1]["log"] for one in outcome["restarts"])
+    assert all(one["first"] > one["seconds"] > 0 for one in outcome["restarts"])
 
 
 def windows(*values: float) -> pa.Table:
@@ -200,6 +202,15 @@ def test_driver_and_executors_give_the_same_windows_and_are_timed(spark: SparkSe
     assert [(one["groups"], one["place"]) for one in found] == [(10, "driver"), (10, "executors"), (100, "driver"), (100, "executors")]
     assert all(one["checked"] == 3 * one["groups"] and len(one["seconds"]) == 2 and one["peak"] > 0 for one in found)
     assert "with 10 groups the planner's choice is the faster one" in page
+
+
+def test_turns_are_checked_and_timed_by_groups_touched_and_alive(tmp_path: Path) -> None:
+    raw, page = run_tiny("touched", None, tmp_path)  # type: ignore[arg-type]  # no Spark
+    assert [(one["alive"], list(one["absorbing"]), one["checked"]) for one in raw["outcome"]] == [
+        (20, ["5", "20"], 40),
+        (50, ["5", "20"], 100),
+    ]
+    assert "closing grows no faster than the groups alive" in page
 
 
 def test_punctuations_from_the_source_are_exact_and_come_before_any_slack_that_is() -> None:

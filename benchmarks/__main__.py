@@ -26,10 +26,12 @@ from benchmarks import (
     plots_scale,
     report_churn,
     report_long,
+    report_model,
     report_queries,
     report_scale,
     report_workload,
     restart,
+    scaling,
     touched,
     workers,
 )
@@ -75,6 +77,7 @@ BENCHMARKS = {
     "groups": Benchmark(groups.Setup(), groups.run, plots_scale.groups, report_scale.groups_report),
     "million": Benchmark(MILLION, groups.run, plots_scale.million, report_scale.million_report),
     "touched": Benchmark(touched.Setup(), touched.run, plots_scale.touched, report_scale.touched_report),
+    "scaling": Benchmark(scaling.Setup(), scaling.run, report_model.plot, report_model.report),
     "workers": Benchmark(workers.Setup(), workers.run, plots_scale.workers, report_scale.workers_report),
 }
 

@@ -20,16 +20,10 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
-from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress
+from benchmarks.minutes import one_query, values_of, write_minute
 from benchmarks.processes import highest_memory
 from muntin import Engine, FileSink, Layout, Pace, Trigger
-from muntin.timeline import MINUTE
-
-PIPELINE = f"""
-CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
-CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
-"""
 
 
 @dataclass(frozen=True)
@@ -89,19 +83,10 @@ def grown(spark: SparkSession, setup: Setup, groups: int, place: str, tick: Tick
     return Grown(groups, place, tuple(seconds), memory[0], checked, restart)
 
 
-def write_minute(directory: Path, minute: int, groups: int) -> None:
-    times = pa.array(np.full(groups, minute * MINUTE), type=pa.timestamp("us", tz="UTC"))
-    write_batch(directory, minute, pa.table({"ts": times, "g": pa.array(np.arange(groups)), "x": values_of(minute, groups)}))
-
-
-def values_of(minute: int, groups: int) -> np.ndarray:
-    return np.random.default_rng(minute).random(groups) + 1e-3
-
-
 def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -> list[float]:
     """Take every file there is, one a batch; the seconds from the end of one batch to the end of the next."""
     engine = Engine(spark, assembly=place)
-    engine.execute(PIPELINE.format(path=directory / "minutes", minutes=setup.minutes))
+    engine.execute(one_query(directory / "minutes", setup.minutes))
     ends = [time.perf_counter()]
     sink = FileSink(directory / "out", "parquet", Layout.PARTS)
     trigger = Trigger(Pace.AVAILABLE_NOW)

@@ -1,11 +1,12 @@
 """This process and all that it started, as the system counts them: the JVM, and Spark's Python workers.
 
-In: nothing. Out: memory at the most, bytes read. Convention: from `/proc`; where there is none, numbers are zero. A process that ends
-while it is looked at counts as nothing.
+In: nothing. Out: memory at the most, bytes read, processor time. Convention: from `/proc`; where there is none, numbers are zero. A process
+that ends while it is looked at counts as nothing.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -69,3 +70,17 @@ def _found(process: int, file: str, pattern: str) -> int:
     except OSError:
         return 0
     return int(found[1]) if found else 0
+
+
+def processor_seconds() -> tuple[float, float]:
+    """What this process, and all that it started, have had of the processor so far; those that ended are in what their parents had."""
+    own, *others = descendants()
+    return _processor(own, waited=False), sum(_processor(process, waited=True) for process in others)
+
+
+def _processor(process: int, *, waited: bool) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11 : 15 if waited else 13])) / os.sysconf("SC_CLK_TCK")

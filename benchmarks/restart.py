@@ -15,25 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
-from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress
+from benchmarks.minutes import one_query, values_of, write_minute
 from benchmarks.processes import bytes_read
 from muntin import Engine, MemorySink, Pace, RunningJob, Trigger
 from muntin.spark.assembling import Assembling
 from muntin.spark.encoding import encode_partials
 from muntin.spark.progress import Progress
-from muntin.timeline import MINUTE
 from muntin.windows.snapshots import holding_layout
-
-PIPELINE = f"""
-CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
-CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
-"""
 
 
 @dataclass(frozen=True)
@@ -104,20 +97,9 @@ def stops(setup: Setup) -> Sequence[int]:
     return [(setup.batches - 1) * (number + 1) // setup.restarts for number in range(setup.restarts)]
 
 
-def values_of(minute: int, groups: int) -> np.ndarray:
-    return np.random.default_rng(minute).random(groups) + 1e-3
-
-
-def write_minute(directory: Path, minute: int, groups: int) -> None:
-    """One row per group."""
-    times = pa.array(np.full(groups, minute * MINUTE), type=pa.timestamp("us", tz="UTC"))
-    table = pa.table({"ts": times, "g": pa.array(np.arange(groups)), "x": values_of(minute, groups)})
-    write_batch(directory, minute, table)
-
-
 def engine_over(spark: SparkSession, source: Path, setup: Setup) -> Engine:
     engine = Engine(spark, assembly=setup.assembly)
-    engine.execute(PIPELINE.format(path=source, minutes=setup.minutes))
+    engine.execute(one_query(source, setup.minutes))
     return engine
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `benchmarks` is no installed package; it is run from the root of the repository
 
 from benchmarks import __main__ as command
-from benchmarks import churn, groups, latency, long_windows, many_queries, paper, restart, touched, workloads
+from benchmarks import churn, groups, latency, long_windows, many_queries, model, paper, restart, scaling, touched, workloads
 from benchmarks.answers import WrongAnswer, check_same
 from benchmarks.counting import Scheme, counted
 from benchmarks.fragments import JoinedRows, aggregations, lineage
@@ -39,6 +39,7 @@ TINY = {
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
     "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
+    "scaling": scaling.Setup(fitted=((10, 1, 1, 2), (50, 1, 2, 2)), held_out=((20, 1, 1, 2),), batches=3, warmups=1),
     "touched": touched.Setup(alive=(20, 50), touched=(5, 20), minutes=2, rounds=2),
 }
 
@@ -211,6 +212,30 @@ def test_turns_are_checked_and_timed_by_groups_touched_and_alive(tmp_path: Path)
         (50, ["5", "20"], 100),
     ]
     assert "closing grows no faster than the groups alive" in page
+
+
+def test_a_model_finds_the_constants_that_runs_were_made_with() -> None:
+    true = model.Model(dict.fromkeys(model.TERMS, 0.0) | {"batch": 0.1, "file": 1e-3}, dict.fromkeys(model.TERMS, 1e-6), 0.2)
+    some = [
+        model.Load(groups, rows, queries, 2, "driver") for groups, rows, queries in [(10, 1, 1), (10, 1, 9), (10**5, 1, 1), (10**5, 4, 3)]
+    ]
+    some += [model.Load(3 * 10**5, 1, 2, 2, "driver"), model.Load(10**4, 16, 1, 2, "driver")]
+    serial = [sum(true.serial[term] * amount for term, amount in one.amounts.items()) for one in some]
+    parallel = [sum(true.parallel[term] * amount for term, amount in one.amounts.items()) for one in some]
+    costs = [model.Cost(true.wall(one, 2), *parts) for one, *parts in zip(some, serial, parallel, strict=True)]
+    found = model.fitted([model.Run(one, cost) for one, cost in zip(some, costs, strict=True)], cores=2)
+    other = model.Load(5 * 10**4, 2, 5, 2, "driver")
+    assert found.processor(other) == pytest.approx(true.processor(other), rel=0.01)
+    assert found.wall(other, 2) == pytest.approx(true.wall(other, 2), rel=0.01)
+    assert found.wall(other, 8) == pytest.approx(true.wall(other, 8), rel=0.01)
+
+
+def test_what_a_batch_costs_is_measured_and_the_model_held_against_it(spark: SparkSession, tmp_path: Path) -> None:
+    raw, page = run_tiny("scaling", spark, tmp_path)
+    runs = [(one["load"]["place"], one["load"]["groups"]) for part in ("fitted", "held_out") for one in raw["outcome"][part]]
+    assert runs == [("driver", 10), ("driver", 50), ("executors", 10), ("executors", 50), ("driver", 20), ("executors", 20)]
+    assert all(one["cost"]["parallel"] > 0 for one in raw["outcome"]["fitted"])
+    assert "1,000 executors" in page
 
 
 def test_punctuations_from_the_source_are_exact_and_come_before_any_slack_that_is() -> None:

@@ -7,6 +7,7 @@ go to Parquet files, which are checked. Memory is what this process and all that
 
 from __future__ import annotations
 
+import re
 import statistics
 import tempfile
 import time
@@ -20,19 +21,24 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
+from benchmarks.apart import apart
 from benchmarks.measuring import Tick, progress
 from benchmarks.minutes import one_query, values_of, write_minute
 from benchmarks.processes import highest_memory
-from muntin import Engine, FileSink, Layout, Pace, Trigger
+from muntin import Engine, FileSink, Layout, Pace, Trigger, session
+from muntin.timeline import MINUTE
 
 
 @dataclass(frozen=True)
 class Setup:
+    """Each case has a process of its own, with Muntin's default memory for the JVM; without `memory` it is in the session given."""
+
     groups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     places: tuple[str, ...] = ("driver", "executors")
     minutes: int = 5
     batches: int = 10
     warmups: int = 3
+    memory: str = "2g"
 
 
 @dataclass(frozen=True)
@@ -57,30 +63,47 @@ class Curve:
     found: list[Grown] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Case:
+    groups: int
+    place: str
+    setup: Setup
+
+
 def run(spark: SparkSession, setup: Setup, console: Console) -> Curve:
     curve = Curve(setup)
     with progress(console, "groups", len(setup.groups) * len(setup.places)) as tick:
         for groups in setup.groups:
             for place in setup.places:
-                curve.found.append(grown(spark, setup, groups, place, tick))
+                case = Case(groups, place, setup)
+                tick(f"{groups:,} groups, {place}")
+                curve.found.append(apart(alone, case, tick) if setup.memory else grown(spark, case))
     return curve
 
 
-def grown(spark: SparkSession, setup: Setup, groups: int, place: str, tick: Tick) -> Grown:
-    tick(f"{groups:,} groups, {place}")
+def alone(case: Case, _: Tick) -> Grown:
+    spark = session("muntin benchmarks", **{"spark.driver.memory": case.setup.memory})
+    try:
+        return grown(spark, case)
+    finally:
+        spark.stop()
+
+
+def grown(spark: SparkSession, case: Case) -> Grown:
+    setup = case.setup
     with tempfile.TemporaryDirectory(prefix="muntin-groups-") as scratch:
         directory = Path(scratch)
         (directory / "minutes").mkdir()
         for minute in range(setup.batches):
-            write_minute(directory / "minutes", minute, groups)
+            write_minute(directory / "minutes", minute, case.groups)
         with highest_memory() as memory:
-            seconds = run_to_end(spark, setup, directory, place)[setup.warmups :]
-            write_minute(directory / "minutes", setup.batches, groups)
+            seconds = run_to_end(spark, setup, directory, case.place)[setup.warmups :]
+            write_minute(directory / "minutes", setup.batches, case.groups)
             began = time.perf_counter()
-            run_to_end(spark, setup, directory, place)
+            run_to_end(spark, setup, directory, case.place)
             restart = time.perf_counter() - began
-        checked = check(directory / "out", setup, groups)
-    return Grown(groups, place, tuple(seconds), memory[0], checked, restart)
+        checked = check(directory / "out", setup, case.groups)
+    return Grown(case.groups, case.place, tuple(seconds), memory[0], checked, restart)
 
 
 def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -> list[float]:
@@ -96,18 +119,18 @@ def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -
 
 
 def check(out: Path, setup: Setup, groups: int) -> int:
-    """Compare every window that closed with its minutes: all but the last minute's."""
-    found = pa.concat_tables([pq.read_table(part) for part in sorted((out / "q").glob("*.parquet"))])
-    found = found.sort_by([("window_end", "ascending"), ("g", "ascending")])
-    values = np.array([values_of(minute, groups) for minute in range(setup.batches + 1)])
-    windows = [values[max(0, end - setup.minutes) : end] for end in range(1, setup.batches + 1)]
-    truth = {
-        "n": np.concatenate([np.full(groups, len(window)) for window in windows]),
-        "s": np.concatenate([window.sum(axis=0) for window in windows]),
-        "m": np.concatenate([window.max(axis=0) for window in windows]),
-    }
-    for column, expected in truth.items():
-        ours = found[column].to_numpy()
-        if len(ours) != len(expected) or not np.allclose(ours, expected, rtol=1e-12, atol=0):
-            raise differing(f"{groups} groups", f"column {column}")
-    return int(found.num_rows)
+    """Compare every window that closed with its minutes: all but the last minute's. An entry closes one window."""
+    parts: dict[str, list[Path]] = {}
+    for part in sorted((out / "q").glob("*.parquet")):
+        parts.setdefault(re.split("[-.]", part.name)[0], []).append(part)
+    for end, entry in enumerate(sorted(parts), start=1):
+        found = pa.concat_tables([pq.read_table(part) for part in parts[entry]]).sort_by("g")
+        window = np.array([values_of(minute, groups) for minute in range(max(0, end - setup.minutes), end)])
+        truth = {"g": np.arange(groups), "n": np.full(groups, len(window)), "s": window.sum(axis=0), "m": window.max(axis=0)}
+        ends = found["window_end"].unique().cast("int64").to_pylist()
+        right = found.num_rows == groups and ends == [end * MINUTE]
+        if not right or not all(np.allclose(found[column].to_numpy(), truth[column], rtol=1e-12, atol=0) for column in truth):
+            raise differing(f"{groups} groups", f"window {end}")
+    if len(parts) != setup.batches:
+        raise differing(f"{groups} groups", f"{len(parts)} windows of {setup.batches}")
+    return len(parts) * groups

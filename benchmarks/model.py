@@ -96,11 +96,12 @@ def fitted(runs: Sequence[Run], cores: int) -> Model:
 
 def constants(amounts: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     """The least squares of relative errors, with no constant below zero."""
-    weighted = amounts / np.maximum(seconds, 1e-3)[:, None]
+    weights = 1 / np.maximum(seconds, 1e-3)  # of a time that short the error is the clock's
+    weighted = amounts * weights[:, None]
     scale = np.maximum(np.abs(weighted).max(axis=0), 1e-300)
     found, used = np.zeros(amounts.shape[1]), np.any(amounts != 0, axis=0)
     while used.any():
-        solved = np.linalg.lstsq(weighted[:, used] / scale[used], np.ones(len(seconds)), rcond=None)[0]
+        solved = np.linalg.lstsq(weighted[:, used] / scale[used], seconds * weights, rcond=None)[0]
         if (solved >= 0).all():
             found[used] = solved / scale[used]
             break

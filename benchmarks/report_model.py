@@ -34,7 +34,7 @@ def report(measured: Measured) -> Report:
     )
     predictions = (
         f"Seconds a batch with a row of every group and {QUERIES} queries that close a window each, on executors with {CORES} cores and "
-        f"{BANDWIDTH / 1e6:.0f} MB/s each, an instance a core. In brackets what of it is tasks and files, which the driver handles one by one."
+        f"{BANDWIDTH / 1e6:.0f} MB/s each, an instance a core. In brackets what of it is tasks and files, one by one in the driver."
     )
     body = [
         method,

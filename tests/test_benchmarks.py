@@ -38,8 +38,8 @@ TINY = {
     "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, rounds=1, checked=6),
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
-    "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
-    "scaling": scaling.Setup(fitted=((10, 1, 1, 2), (50, 1, 2, 2)), held_out=((20, 1, 1, 2),), batches=3, warmups=1),
+    "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1, memory=""),
+    "scaling": scaling.Setup(fitted=((10, 1, 1, 2),), held_out=((20, 2, 2, 2),), batches=3, warmups=1),
     "touched": touched.Setup(alive=(20, 50), touched=(5, 20), minutes=2, rounds=2),
 }
 
@@ -233,7 +233,7 @@ def test_a_model_finds_the_constants_that_runs_were_made_with() -> None:
 def test_what_a_batch_costs_is_measured_and_the_model_held_against_it(spark: SparkSession, tmp_path: Path) -> None:
     raw, page = run_tiny("scaling", spark, tmp_path)
     runs = [(one["load"]["place"], one["load"]["groups"]) for part in ("fitted", "held_out") for one in raw["outcome"][part]]
-    assert runs == [("driver", 10), ("driver", 50), ("executors", 10), ("executors", 50), ("driver", 20), ("executors", 20)]
+    assert runs == [("driver", 10), ("executors", 10), ("driver", 20), ("executors", 20)]
     assert all(one["cost"]["parallel"] > 0 for one in raw["outcome"]["fitted"])
     assert "1,000 executors" in page
 

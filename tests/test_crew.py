@@ -65,6 +65,9 @@ class InProcess(Crew):
         super().__init__(None, directory.name, "s", Place.of(directory), instances)  # type: ignore[arg-type]
         self.previous: Order | None = None
 
+    def muster(self) -> None:
+        """Nobody else is needed."""
+
     def carried_out(self, order: Order) -> list[Outcome]:
         sent = [pa.record_batch([pa.array(range(order.instances), type=pa.int64())], names=["id"])]
         if self.twice:

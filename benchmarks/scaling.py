@@ -2,18 +2,20 @@
 
 In: a session, loads. Out: `Measured`: a `Run` of each load, with the model fitted to some of them. Convention: a batch is a minute's file
 with some rows of every group, and each query closes one window of every group with it; results go to Parquet and are counted. Processor
-time is that of the driver's Python and of all its descendants, from `/proc`, averaged over the batches after the warm-ups; so a busy
-machine changes it little. The first load is run twice: the JVM compiles on the first.
+time is that of the driver's Python and of all its descendants, from `/proc`; so a busy machine changes it little. The first load is
+run twice: the JVM compiles on the first.
 """
 
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -93,8 +95,9 @@ def costs(spark: SparkSession, setup: Setup, load: Load) -> Cost:
 
 
 def average(seen: list[tuple[float, float, float]]) -> Cost:
-    first, last, batches = seen[0], seen[-1], len(seen) - 1
-    return Cost(*((late - early) / batches for early, late in zip(first, last, strict=True)))
+    """Of the batches between the looks: the median on the wall, where others get in the way, and the mean of the processor's ticks."""
+    ends, *processor = zip(*seen, strict=True)
+    return Cost(statistics.median(np.diff(ends)), *((each[-1] - each[0]) / (len(each) - 1) for each in processor))
 
 
 def check(out: Path, load: Load, windows: int) -> None:

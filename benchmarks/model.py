@@ -2,8 +2,7 @@
 
 In: runs with what was measured. Out: a `Model`: the constants for the driver's Python (serial) and for all other processes (parallel), and
 what it predicts for more cores. Convention: constants are fitted to relative errors and are not negative: a term that would be is left
-out. Fixed terms and those of tasks and files are never divided by the number of cores: in one machine's JVM the driver's part of them
-cannot be told from the executors', so all of it is taken as the driver's.
+out. More cores share all that is parallel but the batch's own term, most of which is planning in the driver's JVM.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 #: The terms: the batch itself, rows, shards, results (windows × groups × queries), tasks, files of results.
 TERMS = ("batch", "row", "shard", "result", "task", "file")
 #: What more cores share.
-DIVIDED = ("row", "shard", "result")
+DIVIDED = ("row", "shard", "result", "task", "file")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ EXECUTORS = (10, 100, 1_000)
 GROUPS = (10**6, 10**7, 10**8, 10**9)
 #: Cores of each executor, and queries, in predictions.
 CORES, QUERIES = 4, 10
+#: Seconds that the driver's JVM has of the processor for the tasks of one instance, two in a batch: as measured on a cluster, where it is
+#: a process of its own.
+SCHEDULED = 8e-3
 #: Bytes a second that an executor moves to and from others and its store; bytes of a shard in a shuffle, and of one in the log.
 BANDWIDTH, SHUFFLED, LOGGED = 125e6, 60, 50
 
@@ -34,7 +37,7 @@ def report(measured: Measured) -> Report:
     )
     predictions = (
         f"Seconds a batch with a row of every group and {QUERIES} queries that close a window each, on executors with {CORES} cores and "
-        f"{BANDWIDTH / 1e6:.0f} MB/s each, an instance a core. In brackets what of it is tasks and files, one by one in the driver."
+        f"{BANDWIDTH / 1e6:.0f} MB/s each, an instance a core. In brackets what of it the driver does for tasks and files, one by one."
     )
     body = [
         method,
@@ -107,8 +110,9 @@ def predicted(measured: Measured, groups: int, executors: int) -> tuple[float, f
     cores, model = executors * CORES, measured.models["executors"]
     load = Load(groups, 1, QUERIES, cores, "executors")
     moved = groups * (SHUFFLED + LOGGED) / (executors * BANDWIDTH)
-    one_by_one = sum((model.serial[term] + model.parallel[term]) * load.amounts[term] for term in ("task", "file"))
-    return model.wall(load, cores) + moved, one_by_one
+    scheduled = cores * SCHEDULED
+    one_by_one = scheduled + sum(model.serial[term] * load.amounts[term] for term in ("task", "file"))
+    return model.wall(load, cores) + moved + scheduled, one_by_one
 
 
 def predictions_table(measured: Measured) -> str:

@@ -2,14 +2,14 @@
 
 In: a session, loads. Out: `Measured`: a `Run` of each load, with the model fitted to some of them. Convention: a batch is a minute's file
 with some rows of every group, and each query closes one window of every group with it; results go to Parquet and are counted. Processor
-time is that of the driver's Python and of all its descendants, from `/proc`; so a busy machine changes it little. The first load is
-run twice: the JVM compiles on the first.
+time is that of the driver's Python and of all its descendants, from `/proc`; so a busy machine changes it little. What the JVM
+compiles it compiles in the first runs: one of every kind is run before, and those to fit and those to hold out come in mixed order.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
+import random
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -33,6 +33,9 @@ FITTED = (
     (300_000, 1, 1, 2), (300_000, 1, 4, 2),
 )  # fmt: skip
 HELD_OUT = ((5_000, 4, 8, 2), (1_000, 1, 8, 8), (50_000, 2, 2, 2), (50_000, 1, 8, 4), (200_000, 2, 1, 2), (200_000, 1, 4, 2))
+
+PLACES = ("driver", "executors")
+WARM_UPS = 4
 
 
 @dataclass(frozen=True)
@@ -62,17 +65,23 @@ def loads(numbers: tuple[tuple[int, int, int, int], ...], place: str) -> list[Lo
 
 def run(spark: SparkSession, setup: Setup, console: Console) -> Measured:
     measured = Measured(setup, os.cpu_count() or 1)
-    places = ("driver", "executors")
-    plan = [(place, some, one) for place in places for some in ("fitted", "held_out") for one in loads(getattr(setup, some), place)]
-    with progress(console, "scaling", len(plan) + len(places)) as tick:
-        for place in places:
-            tick(f"warm-up, {place}")
-            costs(spark, setup, loads(setup.fitted, place)[0])
-            for _, some, one in (each for each in plan if each[0] == place):
+    with progress(console, "scaling", sum(len(both(setup, place)) + WARM_UPS for place in PLACES)) as tick:
+        for place in PLACES:
+            plan = both(setup, place)
+            random.Random(1).shuffle(plan)
+            for _, one in plan[:WARM_UPS]:
+                tick(f"warm-up: {one}")
+                costs(spark, setup, one)
+            for part, one in plan:
                 tick(str(one))
-                getattr(measured, some).append(Run(one, costs(spark, setup, one)))
+                getattr(measured, part).append(Run(one, costs(spark, setup, one)))
             measured.models[place] = fitted([each for each in measured.fitted if each.load.place == place], measured.cores)
     return measured
+
+
+def both(setup: Setup, place: str) -> list[tuple[str, Load]]:
+    """All loads in a place, each with what it is for."""
+    return [(part, one) for part in ("fitted", "held_out") for one in loads(getattr(setup, part), place)]
 
 
 def costs(spark: SparkSession, setup: Setup, load: Load) -> Cost:
@@ -97,7 +106,7 @@ def costs(spark: SparkSession, setup: Setup, load: Load) -> Cost:
 def average(seen: list[tuple[float, float, float]]) -> Cost:
     """Of the batches between the looks: the median on the wall, where others get in the way, and the mean of the processor's ticks."""
     ends, *processor = zip(*seen, strict=True)
-    return Cost(statistics.median(np.diff(ends)), *((each[-1] - each[0]) / (len(each) - 1) for each in processor))
+    return Cost(float(np.median(np.diff(ends))), *((each[-1] - each[0]) / (len(each) - 1) for each in processor))
 
 
 def check(out: Path, load: Load, windows: int) -> None:

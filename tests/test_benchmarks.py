@@ -233,7 +233,7 @@ def test_a_model_finds_the_constants_that_runs_were_made_with() -> None:
 def test_what_a_batch_costs_is_measured_and_the_model_held_against_it(spark: SparkSession, tmp_path: Path) -> None:
     raw, page = run_tiny("scaling", spark, tmp_path)
     runs = [(one["load"]["place"], one["load"]["groups"]) for part in ("fitted", "held_out") for one in raw["outcome"][part]]
-    assert runs == [("driver", 10), ("executors", 10), ("driver", 20), ("executors", 20)]
+    assert sorted(runs) == [("driver", 10), ("driver", 20), ("executors", 10), ("executors", 20)]
     assert all(one["cost"]["parallel"] > 0 for one in raw["outcome"]["fitted"])
     assert "1,000 executors" in page
 

@@ -28,8 +28,9 @@ from muntin.aggregates.sums import Count
 from muntin.plan.shared import Grouping, shared_plan
 from muntin.query.check import check_pipeline
 from muntin.timeline import MINUTE
-from muntin.windows.assembly import Assembly, tables_by_query
+from muntin.windows.assembly import Assembly
 from muntin.windows.blocks import BlockColumn
+from muntin.windows.lowering import tables_by_query
 from muntin.windows.shards import Partials
 
 SELECTS = {"count": "count(*) AS n", "sum": "sum(x) AS s", "max": "max(x) AS m", "avg": "avg(x) AS a"}

@@ -61,12 +61,16 @@ class PythonEngine:
         self.results = {query.name: [] for query in self.queries}
         self.promised: list[dict[Attribute, Punctuations]] = []
 
+    def early(self, clock: int) -> set[int]:
+        every = {query.emit_every.micros for query in self.queries if query.emit_every}
+        return {one for one in every if self.before.begins_period(one, clock)}
+
     def run(self, batches: Sequence[Batch], *, restart_after: int | None = None) -> PythonEngine:
         for at, batch in enumerate(batches):
             self.take(batch)
             if at == restart_after:
                 self.restart()
-        self.attributes = self.attributes.closed()
+        self.before, self.attributes = self.attributes, self.attributes.closed()
         self._step([grouping_layout(one).empty() for one in self.plan.groupings], Step((), (), batches[-1].clock if batches else 0))
         return self
 
@@ -74,11 +78,11 @@ class PythonEngine:
         known = arrived(batch, self.attributes)
         partials = [python_partials(known, one) for one in self.plan.groupings]
         seen = {str(one): seen_in(known, one, self.stream) for one in self.attributes.punctuators if self.stream.schema.field(one.name)}
-        self.attributes = self.attributes.observe(batch.clock, seen, len(known), {})
+        self.before, self.attributes = self.attributes, self.attributes.observe(batch.clock, seen, len(known), {})
         self._step(partials, Step(batch.rows, (), batch.clock))
 
     def _step(self, partials: Any, step: Step) -> None:
-        for chunk in self.assemblies.step(partials, self.reach, self.substreams()):
+        for chunk in self.assemblies.step(partials, self.reach, self.substreams(), self.early(step.clock)):
             assert chunk.error is None, chunk.error
             self.results[chunk.query] += chunk.table.to_pylist()
         self.steps.append(step)
@@ -91,6 +95,13 @@ class PythonEngine:
     def substreams(self) -> dict[Attribute, Substreams]:
         time = Attribute(self.stream.time)
         return {time: Substreams(self.stream.disorder.substreams, self.attributes.punctuators[time].punctuations.of)}
+
+    def change(self, queries: Sequence[Query]) -> None:
+        """Other queries from the next batch on."""
+        self.queries, self.plan = queries, shared_plan(queries, AGGREGATES, sharing=self.sharing)
+        self.attributes = self.attributes.following({query.window.attribute for query in queries})
+        self.assemblies.use(self.plan, self.reach)
+        self.results = {query.name: [] for query in queries} | self.results
 
     def restart(self) -> None:
         """As a resumed job: from a snapshot and what was recorded."""
@@ -105,11 +116,17 @@ class PythonEngine:
         parts = [Promise(below, tuple(zip(columns, key, strict=True))) for key, below in made.of.items() if columns]
         return [Promise(made.overall), *parts]
 
+    def told(self, query: Query) -> list[Row]:
+        """What the reference has emitted so far, told the same promises."""
+        return emitted(query, self._promised(query), AGGREGATES)
+
     def truth(self, query: Query) -> list[Row]:
-        """What the reference emits, told the same promises."""
+        """What the reference emits in all, once the input has ended."""
+        steps = self._promised(query)
+        return emitted(query, [*steps[:-1], replace(steps[-1], promises=(Promise(END),))], AGGREGATES)
+
+    def _promised(self, query: Query) -> list[Step]:
         over = query.window.attribute
-        steps = [
+        return [
             replace(step, promises=self.promises(query, promised[over])) for step, promised in zip(self.steps, self.promised, strict=True)
         ]
-        steps[-1] = replace(steps[-1], promises=(Promise(END),))
-        return emitted(query, steps, AGGREGATES)

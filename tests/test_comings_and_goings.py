@@ -16,7 +16,7 @@ from muntin.plan.shared import shared_plan
 from muntin.query.model import Query
 from muntin.timeline import BEGINNING, END, instant_of
 from muntin.windows.assembly import Assembly
-from muntin.windows.closing import ResultChunk
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import grouping_layout
 from test_laws import Outcome, restarted
 

@@ -16,14 +16,14 @@ from typing import Any
 import pytest
 
 JOB = Path(__file__).parent / "crash_job.py"
-QUERIES = ("by_user", "total", "silence")
+QUERIES = ("by_user", "total", "silence", "corrected")
 LETTERS = "dead letters"
 FILES = 5
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five files of clicks, a little out of order, one row too late, and two without a time."""
+    """Five files of clicks, a little out of order, two rows too late, and two without a time."""
     directory = tmp_path_factory.mktemp("crash") / "clicks"
     directory.mkdir()
     chance = random.Random(4)
@@ -38,6 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for _ in range(30)
         ]
         rows += [{"user": "a", "n": number}] if number in (2, 3) else []
+        rows += [{"ts": f"2024-01-01T00:00:{20 + 10 * number}Z", "user": "a", "n": 1, "x": 0.5}] if number in (2, 3) else []
         path = directory / f"{number}.json"
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
         os.utime(path, (1_700_000_000 + number,) * 2)
@@ -113,6 +114,9 @@ def test_killed_four_times_on_the_way_it_gives_the_undisturbed_result(
 ) -> None:
     assert all(undisturbed.values())
     assert len(undisturbed[LETTERS]) == 2
+    told = [json.loads(line) for line in undisturbed["corrected"]]
+    assert {row["final"] for row in told} == {True, False}
+    assert max(row["revision"] for row in told) > 0
     check_survives(data, tmp_path, undisturbed, ["after:3", "before:5", "after:9", "before:12"])
 
 

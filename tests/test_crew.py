@@ -41,6 +41,7 @@ from muntin.timeline import BEGINNING, END, SECOND, Duration, instant_of
 from muntin.windows.assembly import Assembly
 from muntin.windows.shards import grouping_layout
 from python_engine import Batch, PythonEngine, arrived, seen_in
+from test_emission import EMITTING
 from test_laws import same
 from test_window_types import DECLARED, QUERIES, named, readings, stream
 from traffic import query, reading
@@ -49,6 +50,8 @@ BATCHES = 4
 #: What may happen before an entry.
 EVENTS = ("nothing", "folders lost", "tasks twice", "tasks late", "restart with 1", "restart with 3", "to the driver", "to the executors")
 
+#: Of every type of window, with and without early and corrected results.
+OF_EVERY_TYPE = [*QUERIES, *EMITTING]
 STREAM = StreamDefinition("s", SCHEMA, "ts", slack=Duration(5))
 COUNT = AggregateCall("count", (), BIGINT)
 SEGMENT = GroupColumn("seg", COLUMNS["seg"])
@@ -189,9 +192,9 @@ def test_whatever_happens_between_entries_results_are_those_of_one_assembly(
     assert len(left) <= BATCHES + 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(
-    some=st.lists(st.integers(0, len(QUERIES) - 1), min_size=1, max_size=4).map(lambda places: named([QUERIES[at] for at in places])),
+    some=st.lists(st.sampled_from(OF_EVERY_TYPE), min_size=1, max_size=4).map(named),
     some_rows=st.lists(readings, max_size=25),
     places=st.lists(st.integers(0, 100), min_size=BATCHES - 1, max_size=BATCHES - 1),
     pauses=st.lists(st.integers(0, 4), min_size=BATCHES, max_size=BATCHES),
@@ -226,7 +229,8 @@ def test_every_window_type_goes_on_beside_a_crew_and_with_it(
 
 def in_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Instances have no order among them."""
-    return sorted(found, key=lambda row: (str(row.get("window_end")), str(row.get("window_start")), str(row.get("seg_id"))))
+    names = ("window_end", "window_start", "seg_id", "final", "revision", "n")
+    return sorted(found, key=lambda row: [str(row.get(name)) for name in names])
 
 
 def test_a_late_task_that_knew_of_no_stop_leaves_nothing_that_others_go_on_with() -> None:

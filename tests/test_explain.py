@@ -49,3 +49,13 @@ def test_a_coarser_grouping_is_rolled_up_where_that_is_cheaper() -> None:
     for load, expected in ((many_rows, True), (few_rows, False)):
         plan = shared_plan(without_predicates, AGGREGATES, load=load)
         assert (rolled in explain(TEN.streams[0], plan, load)) is expected
+
+
+def test_it_tells_of_early_and_corrected_results() -> None:
+    queries = """CREATE QUERY {name} AS SELECT count(*) AS n FROM trades [RANGE 1 hour SLIDE 1 minute] {emission};"""
+    stream = "CREATE STREAM trades (ts TIMESTAMP, vol BIGINT) WITH (source = 'files', path = 'trades', time = 'ts');"
+    told = {"a": "EMIT EVERY '10 seconds'", "b": "EMIT EVERY '10 seconds' LATE REEMIT FOR '2 hours'", "c": "LATE GENEROUS"}
+    pipeline = check_pipeline(stream + "".join(queries.format(name=name, emission=one) for name, one in told.items()), AGGREGATES)
+    text = explain(pipeline.streams[0], shared_plan(pipeline.queries, AGGREGATES))
+    assert "early results every 10 seconds on the clock, for a, b: one more column" in text
+    assert "corrected for 2 hours after they closed, state kept as long: b" in text

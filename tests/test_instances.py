@@ -22,7 +22,7 @@ from muntin.plan.shared import SharedPlan, shared_plan
 from muntin.spark.folders import LARGE, Folder
 from muntin.timeline import BEGINNING, END, instant_of
 from muntin.windows.assembly import Assembly
-from muntin.windows.closing import ResultChunk
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials, grouping_layout
 from muntin.windows.turns import Report, Taking, Turn, together
 

@@ -43,8 +43,8 @@ from muntin.schema import BIGINT, INT
 from muntin.semantics import TimeWindow, extent, wids
 from muntin.semantics import windows as window_ids
 from muntin.timeline import BEGINNING, END, Interval, instant_of
-from muntin.windows.assembly import Assembly, tables_by_query
-from muntin.windows.closing import ResultChunk
+from muntin.windows.assembly import Assembly
+from muntin.windows.lowering import ResultChunk, tables_by_query
 from muntin.windows.shards import grouping_layout
 from muntin.windows.snapshots import restore, snapshot
 

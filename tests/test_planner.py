@@ -72,3 +72,13 @@ def test_a_plan_is_had_again_by_its_names() -> None:
     replayed = planner([before, after]).named(1, division_names(plan))
     assert replayed.division == plan.division
     assert replayed.groupings == plan.groupings
+
+
+def test_where_predicates_come_and_go_they_get_no_columns_of_their_own() -> None:
+    """Over few rows, three predicates are cheapest as columns, which need new code for every newcomer; cells do not."""
+    versions = [checked(*BY_A[at : at + 3]) for at in range(9)]
+    choice, few = planner(versions), Load(rows=2_000, slices=60)
+    plans = [choice.choose(version, few) for version in range(len(versions))]
+    assert cells(plans[0]) == [frozenset()]
+    assert cells(plans[-1]) == [frozenset({"a"})]
+    assert cells(planner(versions).choose(8, few)) == [frozenset()]

@@ -126,8 +126,6 @@ def test_a_query_says_when_it_emits(clauses: str) -> None:
     [
         ("[RANGE 9 rows SLIDE 1 row PATTR symbol]", "counts by PATTR are not supported"),
         ("[RANGE 1 h RATTR ts SLIDE 2 rows SATTR row_num PATTR symbol]", "counts by PATTR are not supported"),
-        ("[RANGE 1 h SLIDE 1 h] EMIT EVERY '1 s'", "early results"),
-        ("[RANGE 1 h SLIDE 1 h] LATE REEMIT FOR '1 h'", "results are not corrected yet"),
     ],
 )
 def test_what_the_engine_does_not_run_yet_is_refused_when_it_is_registered(rest: str, law: str) -> None:

@@ -128,3 +128,11 @@ def test_closed_slices_of_landmark_windows_are_merged(window: str, monkeypatch: 
     for at in range(0, 60, 3):
         engine.take(Batch(rows[at : at + 3]))
     assert engine.assemblies.slices < 30
+
+
+def test_a_resumed_slide_by_tuple_window_finds_its_groups_whatever_their_numbers_are_now() -> None:
+    one = query("SELECT seg_id, count(*) AS n FROM traffic [RANGE 12 us RATTR ts SLIDE 3 rows SATTR row_num] GROUP BY seg_id")
+    placed = [[(-18, None)], [(8, "a"), (8, None), (8, "a"), (9, "b"), (13, "b"), (15, None), (16, "a")], [(16, None)]]
+    engine = PythonEngine(stream(slack="0 us"), [one])
+    engine.run([Batch([reading(at, seg) for at, seg in some]) for some in placed], restart_after=1)
+    assert same(engine.results["q"], engine.truth(one))

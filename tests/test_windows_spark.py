@@ -63,8 +63,8 @@ class Traffic:
         os.utime(path, (1_700_000_000 + number,) * 2)
         self.batches.append(Batch(rows, (number + 1) * SECOND))
 
-    def engine(self, spark: SparkSession, options: str, **texts: str) -> Engine:
-        engine = Engine(spark)
+    def engine(self, spark: SparkSession, options: str, *, assembly: str = "driver", instances: int = 1, **texts: str) -> Engine:
+        engine = Engine(spark, assembly=assembly, instances=instances)
         engine.execute(CREATE.format(path=self.directory, format="json", options=options))
         for name, text in texts.items():
             engine.add(text, name=name)
@@ -249,11 +249,24 @@ def test_late_rows_are_counted_and_written_with_the_punctuation_they_missed(spar
     texts = {
         name: f"SELECT count(*) AS n FROM traffic [RANGE 30 seconds SLIDE 10 seconds] LATE {name}" for name in ("generous", "consistent")
     }
-    engine, memory = traffic.engine(spark, "slack = '0 seconds'", **texts), MemorySink()
+    windows = {
+        "corrected": "[RANGE 30 seconds SLIDE 10 seconds] LATE REEMIT FOR '5 seconds'",
+        "daily": "[RANGE UNBOUNDED SLIDE 10 seconds LANDMARK 20 seconds]",
+        "tuples": "[RANGE 9 seconds RATTR ts SLIDE 1 row SATTR row_num]",
+        "none": "[RANGE 1 minute SLIDE 1 minute]",
+    }
+    others = {name: f"SELECT count(*) AS n FROM traffic {window}" for name, window in windows.items()}
+    engine, memory = traffic.engine(spark, "slack = '0 seconds'", **texts, **others), MemorySink()
     job = engine.start(memory, trigger=NOW, late_rows=tmp_path / "late")
     job.wait(final=True)
     late = [json.loads(line) for part in (tmp_path / "late").rglob("*.json") for line in part.read_text().splitlines()]
     assert [(row["vehicles"], row["late_on"], row["punctuation"]) for row in late] == [(7, "ts", "1970-01-01T00:00:30.000Z")]
+    assert {tuple(one["queries"]): (one["first_end"][17:19], one["last_end"][17:19]) for one in late[0]["missed"]} == {
+        ("consistent", "generous"): ("20", "30"),
+        ("corrected",): ("20", "20"),
+        ("daily",): ("20", "20"),
+        ("tuples",): ("12", "20"),
+    }
     running = job.jobs["traffic"]
     assert [(running.assembly.lives[name].late, running.assembly.lives[name].dropped) for name in texts] == [(1, 0), (1, 1)]
     assert (running.progress().disorder.broken, running.progress().disorder.rows_late) == (1, 1)

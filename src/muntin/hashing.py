@@ -30,10 +30,11 @@ def hashed_once(cls: type[Frozen]) -> type[Frozen]:
     compute = cls.__hash__
 
     def remembered(self: Any) -> int:
-        known = self.__dict__.get(_HASH)
-        if known is None:
-            known = self.__dict__[_HASH] = compute(self)
-        return int(known)
+        try:
+            found: int = self._remembered_hash
+        except AttributeError:
+            found = self.__dict__[_HASH] = compute(self)
+        return found
 
     def state(self: Any) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != _HASH}

@@ -30,12 +30,13 @@ class Reached:
 
 @dataclass(frozen=True)
 class Attributes:
-    """What was observed so far; `rows` came, so that is the number of the next one."""
+    """What was observed so far; `rows` came, so that is the number of the next one; `clock` is the latest reading of it."""
 
     stream: StreamDefinition
     punctuators: Mapping[Attribute, Punctuator] = field(default_factory=dict)
     latest: Mapping[Attribute, int] = field(default_factory=dict)
     rows: int = 0
+    clock: int = BEGINNING
 
     @classmethod
     def begun(cls, stream: StreamDefinition) -> Attributes:
@@ -80,6 +81,10 @@ class Attributes:
         by_clock = declared.heartbeat is not None or declared.idle_after is not None
         return any(self._is_arrival(one) or (by_clock and one.name == self.stream.time) for one in attributes)
 
+    def begins_period(self, every: int, clock: int) -> bool:
+        """Whether the clock, once it reads this, has come into another period of so many microseconds."""
+        return self.clock > BEGINNING and max(clock, self.clock) // every > self.clock // every
+
     def arrival(self, clock: int) -> int:
         """The time at which a batch arrives: a clock that goes back stands still."""
         return max([clock, *(latest for one, latest in self.latest.items() if self._is_arrival(one))])
@@ -91,7 +96,7 @@ class Attributes:
             observation = Observation(clock, self._seen(one, clock, seen, rows))
             punctuators[one] = punctuator.observe(observation, rows_late=late.get(str(one), 0))
             latest[one] = max(latest.get(one, BEGINNING), observation.greatest)
-        return replace(self, punctuators=punctuators, latest=latest, rows=self.rows + rows)
+        return replace(self, punctuators=punctuators, latest=latest, rows=self.rows + rows, clock=max(clock, self.clock))
 
     def _seen(self, one: Attribute, clock: int, seen: Mapping[str, Mapping[Key, Seen]], rows: int) -> Mapping[Key, Seen]:
         if str(one) in seen or not rows:
@@ -108,7 +113,7 @@ class Attributes:
     def record(self) -> dict[str, Any]:
         """As JSON, for checkpoints; what was declared is not in it."""
         kept = {str(one): {"latest": self.latest.get(one, BEGINNING), **record(held)} for one, held in self.punctuators.items()}
-        return {"rows": self.rows, "attributes": kept}
+        return {"rows": self.rows, "clock": self.clock, "attributes": kept}
 
     def restored(self, recorded: Mapping[str, Any], attributes: Iterable[Attribute]) -> Attributes:
         """As it was recorded; `attributes` are those that queries are over."""
@@ -116,4 +121,5 @@ class Attributes:
         known = [one for one in followed.punctuators if str(one) in kept]
         punctuators = {one: restored(followed.punctuators[one], kept[str(one)]) for one in known}
         latest = {one: int(kept[str(one)]["latest"]) for one in known}
-        return replace(followed, punctuators={**followed.punctuators, **punctuators}, latest=latest, rows=int(recorded["rows"]))
+        punctuators, rows, clock = {**followed.punctuators, **punctuators}, int(recorded["rows"]), int(recorded["clock"])
+        return replace(followed, punctuators=punctuators, latest=latest, rows=rows, clock=clock)

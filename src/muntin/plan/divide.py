@@ -2,7 +2,8 @@
 
 In: queries over one stream, and what is known of the load. Out: `Division`s, one grouping each, and the cost each choice would have
 had. Convention: costs are nanoseconds per batch, from constants measured on this design (`benchmarks/`); only their ratios matter.
-- conditional: every distinct predicate is evaluated on every row, and has partial columns of its own;
+- conditional: every distinct predicate is evaluated on every row, and has partial columns of its own, so that one that comes needs new
+  code in Spark;
 - joint: one grouping over all axes: each row once, but as many shards as cells that occur;
 - marginal: several groupings, each over the axes its queries touch: each row once per grouping, and shards add up instead of multiplying.
 Besides, a family with coarser groups is rolled up from the partials of a finer one, where those are fewer than the rows.
@@ -20,7 +21,7 @@ from functools import cached_property
 
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
-from muntin.plan.fragments import Axis, axes_of, touched
+from muntin.plan.fragments import Axis, Scale, axes_of, touched
 from muntin.plan.load import FIRST_LOAD, Load
 from muntin.query.model import Query
 
@@ -29,6 +30,11 @@ __all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "di
 #: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark,
 #: Arrow and the slice log; one shard held against one predicate.
 ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 25.0, 6.0, 1800.0, 1.5
+#: With so many predicates that have columns of their own, Spark no longer makes one code of the whole aggregation: a row costs so much
+#: more, and each predicate beyond them.
+MANY_PREDICATES, WIDE_ROW_NS, WIDE_PREDICATE_NS = 32, 1500.0, 40.0
+#: New code for columns that were not there before: to make, to compile, and to run before it is compiled well.
+NEW_CODE_NS = 4e8
 #: Cells are coded in 64 bits.
 MOST_CELLS = 2**60
 
@@ -151,8 +157,13 @@ def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: i
     """What a grouping costs besides the searches: its rows, its shards, and each shard held against each predicate."""
     if not is_countable(sizes):
         return math.inf
-    each_row, each_shard = (ROW_NS, SHARD_NS + FOLD_NS * predicates) if sizes else (ROW_NS + PREDICATE_NS * predicates, SHARD_NS)
-    return load.rows * each_row + load.shards(family, sizes) * each_shard
+    if sizes:
+        return load.rows * ROW_NS + load.shards(family, sizes) * (SHARD_NS + FOLD_NS * predicates)
+    each_row, beyond = ROW_NS + PREDICATE_NS * predicates, predicates - MANY_PREDICATES
+    if beyond > 0:
+        each_row += WIDE_ROW_NS + WIDE_PREDICATE_NS * beyond
+    new_code = load.changes * NEW_CODE_NS if predicates else 0.0
+    return load.rows * each_row + load.shards(family, sizes) * SHARD_NS + new_code
 
 
 @dataclass
@@ -233,13 +244,13 @@ def roll_up_cost(part: Division, load: Load) -> float:
 
 
 def sizes_of(axes: Iterable[Axis]) -> dict[Expression, int]:
-    """How many positions each expression has."""
-    return {axis.expression: axis.scale.size for axis in axes}
+    """How many positions the values of each expression can be in."""
+    return {axis.expression: len(axis.cuts) + 1 for axis in axes}
 
 
 def is_countable(sizes: Mapping[Expression, int]) -> bool:
-    """Whether the cells on axes of these sizes can be told apart by one number."""
-    return math.prod(sizes.values()) <= MOST_CELLS
+    """Whether the cells on axes of these sizes can be told apart by one number, with all the room that their scales have."""
+    return math.prod(Scale.of(size - 1).size for size in sizes.values()) <= MOST_CELLS
 
 
 def adapted(parts: Sequence[Division], queries: Sequence[Query]) -> list[Division] | None:

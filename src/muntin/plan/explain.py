@@ -41,6 +41,7 @@ def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan]
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_windows([plan.query.window for plan in plans])]
     lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
+    lines += [f"  {line}" for line in explain_emission(plans)]
     lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
     coarser: dict[Family, list[str]] = {}
     for plan in plans:
@@ -94,6 +95,19 @@ def explain_windows(windows: Sequence[Window]) -> list[str]:
         f"{counted(len(some), 'window')} {context.value} ({context.name}), holding {state_of(max(some, key=lambda one: one.reach))}"
         for context, some in classes.items()
     ]
+
+
+def explain_emission(plans: Sequence[QueryPlan]) -> list[str]:
+    """Who gives early results and who corrects what was emitted, and what that takes."""
+    early: dict[Duration, list[str]] = {}
+    corrected: dict[str, list[str]] = {}
+    for query in (plan.query for plan in plans):
+        if query.emit_every is not None:
+            early.setdefault(query.emit_every, []).append(query.name)
+        if query.is_corrected:
+            corrected.setdefault(query.window.measure.text(query.late.horizon), []).append(query.name)
+    lines = [f"early results every {every} on the clock, for {names(some)}: one more column" for every, some in early.items()]
+    return lines + [f"corrected for {length} after they closed, state kept as long: {names(some)}" for length, some in corrected.items()]
 
 
 def explain_slices(grouping: Grouping, windows: Sequence[Window]) -> list[str]:

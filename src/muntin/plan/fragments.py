@@ -158,7 +158,7 @@ def tests_of(predicate: Predicate) -> Iterable[Test]:
 class Scale:
     """The positions of an axis: as many for values as a binary search of so many steps tells apart, then those of NULL and of a failure.
 
-    It is part of the code that finds a row's cell. So there are few of them: with room for 1, 3, 15, 127, 1,023, … cuts.
+    It is part of the code that finds a row's cell. So there are few of them: with room for 1, 3, 127, 1,023, … cuts.
     """
 
     steps: int
@@ -167,7 +167,7 @@ class Scale:
     def of(cls, cuts: int) -> Scale:
         """The smallest with room for so many cuts."""
         steps = cuts.bit_length()
-        return cls(steps if steps <= 2 else 4 + 3 * max(0, -(-(steps - 4) // 3)))
+        return cls(steps if steps <= 2 else 7 + 3 * max(0, -(-(steps - 7) // 3)))
 
     @property
     def last(self) -> int:

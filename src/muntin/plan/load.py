@@ -26,13 +26,17 @@ Axes = frozenset[Expression]
 
 @dataclass(frozen=True)
 class Load:
-    """A batch. `cells` are those that occurred per set of axes, `observed` the shards per family and set of axes."""
+    """A batch. `cells` are those that occurred per set of axes, `observed` the shards per family and set of axes.
+
+    `changes` is how much of the latest batches came with other queries than the one before.
+    """
 
     rows: int = 200_000
     slices: int = 60
     groups: Mapping[Family, int] = field(default_factory=dict)
     cells: Mapping[Axes, int] = field(default_factory=dict)
     observed: Mapping[tuple[Family, Axes], int] = field(default_factory=dict)
+    changes: float = 0.0
 
     def shards(self, family: Family, sizes: Mapping[Expression, int]) -> float:
         """Slices × groups × the cells that occur in one."""

@@ -7,7 +7,7 @@ Convention: a plan is changed for a better one only where that saves enough to b
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muntin.aggregates.base import Aggregate
 from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, adapted, cost, divisions, nowhere
@@ -21,6 +21,9 @@ WORTHWHILE = 0.8
 
 #: Where the number of queries grows or shrinks by this factor, the divisions are decided on again.
 GROWN = 1.5
+
+#: How much the latest batch counts in what is remembered of changes.
+RECENT = 0.25
 
 #: Plans kept, for batches pinned to one of the latest versions.
 MOST_KEPT = 4
@@ -41,30 +44,36 @@ class Planner:
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
     _decided_for: int = 0
+    _changes: float = 0.0
 
     def nothing(self) -> SharedPlan:
         """A plan without queries."""
         return SharedPlan((), (), self.slicing, self.sharing)
 
     def choose(self, version: int, load: Load = FIRST_LOAD, present: SharedPlan | None = None) -> SharedPlan:
-        """The plan for a version under a load; the present one, if it is for the same version and not much worse than the best."""
+        """The plan for a version under a load. What it divides as the one before does, it does so unless another way is much better."""
+        changed = self._chosen is not None and self._chosen[0] != version
+        self._changes += RECENT * (changed - self._changes)
         if self._chosen is None or self._chosen[:2] != (version, load):
             queries = self.queries_of(version)
-            parts = self._adapted(queries, load)
-            if parts is None:
-                parts, self._decided_for = divisions(queries, self.sharing, load, self.spread), len(queries)
-                stays = present is not None and same_places(parts, present.division)
-                if present is not None and stays and cost(parts, load) > WORTHWHILE * cost(present.division, load):
-                    parts = present.division
+            before = present.division if present is not None else self._adapted(queries)
+            known = self._chosen is not None and self._chosen[1] is load
+            parts = before if before and known else self._decided(queries, replace(load, changes=self._changes), before)
             self._chosen = version, load, self._plan(version, parts)
         return self._chosen[2]
 
-    def _adapted(self, queries: Sequence[Query], load: Load) -> Sequence[Division] | None:
-        """The divisions chosen last, for other queries under the same load; None if there are many more or fewer than they were for."""
-        if self._chosen is None or self._chosen[1] is not load or self.sharing is not Sharing.AUTOMATIC:
-            return None
+    def _decided(self, queries: Sequence[Query], load: Load, before: Sequence[Division] | None) -> Sequence[Division]:
+        """The best divisions; those before, if they do for these queries and are not much worse."""
+        parts, self._decided_for = divisions(queries, self.sharing, load, self.spread), len(queries)
+        stays = before and same_places(parts, before) and cost(parts, load) > WORTHWHILE * cost(before, load)
+        return before if before and stays else parts
+
+    def _adapted(self, queries: Sequence[Query]) -> Sequence[Division] | None:
+        """The divisions chosen last, for other queries; None if there are many more or fewer than they were for, or one does not fit."""
         few, many = self._decided_for / GROWN, self._decided_for * GROWN
-        return adapted(self._chosen[2].division, queries) if few <= len(queries) <= many else None
+        if self._chosen is None or self.sharing is not Sharing.AUTOMATIC or not few <= len(queries) <= many:
+            return None
+        return adapted(self._chosen[2].division, queries)
 
     def placed(self, version: int, spread: Collection[str]) -> SharedPlan:
         """A plan for a version, with the families of these queries spread, and no others."""

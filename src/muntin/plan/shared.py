@@ -37,6 +37,16 @@ class Failures(Count):
     name: str = "failures"
 
 
+@dataclass(frozen=True)
+class News(Count):
+    """Rows that came since the last early results of queries with this EMIT EVERY, in microseconds. Spark does not count them:
+    they are the rows of every batch, and forgotten once they are told.
+    """
+
+    name: str = "news"
+    every: int = 0
+
+
 @hashed_once
 @dataclass(frozen=True)
 class PartialColumn:
@@ -112,9 +122,20 @@ class QueryPlan:
         return tuple(dict.fromkeys(used + [column for _, columns in self.calls.values() for column in columns]))
 
     @cached_property
+    def news(self) -> PartialColumn | None:
+        """What is new to its early results, if it has any."""
+        return None if self.query.emit_every is None else shared(PartialColumn(News(every=self.query.emit_every.micros)))
+
+    @cached_property
+    def held(self) -> tuple[PartialColumn, ...]:
+        """Every column that is held for the query."""
+        return self.columns if self.news is None else (*self.columns, self.news)
+
+    @cached_property
     def selects(self) -> object:
         """What queries have in common that differ only in their windows and predicates."""
-        return shared((self.query.outputs, self.query.having, self.query.emit_empty, self.columns))
+        query = self.query
+        return shared((query.outputs, query.having, query.emit_empty, query.marks, self.columns))
 
 
 @dataclass(frozen=True)
@@ -163,15 +184,15 @@ def divided_plan(parts: Sequence[Division], aggregates: Mapping[str, Aggregate],
     known = all_axes(parts)
     for part in parts:
         columns: dict[PartialColumn, None] = {}
-        for query in part.queries:
-            plan = query_plan(query, len(groupings), aggregates, spread=part.spread)
-            plans.append(plan)
-            for column in plan.columns:
-                source = computed(column, query.where, by_cell=part.by_cell)
+        mine = [query_plan(query, len(groupings), aggregates, spread=part.spread) for query in part.queries]
+        plans += mine
+        for stood_on, where in dict.fromkeys((plan.columns, None if part.by_cell else plan.query.where) for plan in mine):
+            for column in stood_on:
+                source = computed(column, where, by_cell=part.by_cell)
                 if source.args or source.where is not None or not isinstance(source.partial, Failures):
                     columns.setdefault(source)
-            if isinstance(query.window, TupleSlide):
-                columns.setdefault(marks_of(query.window))
+        for window in dict.fromkeys(query.window for query in part.queries if isinstance(query.window, TupleSlide)):
+            columns.setdefault(marks_of(window))
         groupings.append(Grouping(part.family, tuple(columns), part.queries, slicing, part.by_cell, part.axes(known)))
     return SharedPlan(tuple(groupings), tuple(plans), slicing, sharing, tuple(parts))
 
@@ -207,6 +228,7 @@ def failures_of(query: Query) -> PartialColumn | None:
     return shared(PartialColumn(Failures(), fallible)) if fallible or (query.where is not None and can_fail(query.where)) else None
 
 
+@lru_cache(maxsize=10_000)
 def can_fail(expression: Expression) -> bool:
     """Whether some row could make a function in the expression fail."""
     return any(node_can_fail(node) for node in walk(expression))

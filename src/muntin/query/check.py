@@ -22,7 +22,7 @@ from muntin.query.definitions import check_stream, check_table
 from muntin.query.emission import emission_of
 from muntin.query.grouping import SelectItem, group_columns, over_groups, select_items
 from muntin.query.joins import joined
-from muntin.query.model import GroupColumn, Output, Pipeline, Query, StreamDefinition, TableDefinition
+from muntin.query.model import REVISION, GroupColumn, Output, Pipeline, Query, StreamDefinition, TableDefinition
 from muntin.query.names import Scope
 from muntin.query.rebuild import Rebuild
 from muntin.query.registry import Registry
@@ -71,6 +71,7 @@ def check_query(
         late=emission.late,
     )
     _check_aggregates(statement, select, query, grouped)
+    _check_marks(scope, items, query)
     return query
 
 
@@ -141,6 +142,15 @@ def _check_not_hidden(scope: Scope, name: str, node: exp.Expr) -> None:
     if name.lower() in {bound.value for bound in Bound}:
         law = f"{name.lower()} in a result is the window's bound, and nothing else hides it"
         raise scope.statement.refusal(node, law, values=scope.statement.written(node), way_out="give it another name with AS")
+
+
+def _check_marks(scope: Scope, items: Sequence[SelectItem], query: Query) -> None:
+    """Early and corrected results are marked as such."""
+    marks = {name: "LATE REEMIT" if name == REVISION else "EMIT EVERY" for name, _ in query.marks}
+    for item in items:
+        if item.name.lower() in marks:
+            law = f"{item.name.lower()} in a result of a query with {marks[item.name.lower()]} says what the result is"
+            raise scope.statement.refusal(item.node, law, values=scope.statement.written(item.node), way_out="give it another name with AS")
 
 
 def _named(scope: Scope, select: exp.Select, groups: Sequence[GroupColumn], outputs: Sequence[Output]) -> tuple[GroupColumn, ...]:

@@ -18,7 +18,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from muntin.errors import Span
-from muntin.query.position import has_span, put_span, span_of
+from muntin.query.position import has_place, has_span, put_span, span_of
 
 _T = TypeVar("_T")
 _E = TypeVar("_E", bound=exp.Expr)
@@ -70,7 +70,7 @@ class StrictParser(SparkParser):
 
     def expression(self, instance: _E, token: Token | None = None, comments: list[str] | None = None) -> _E:
         made = super().expression(instance, token, comments)
-        if self._prev and span_of(made) is None:
+        if self._prev and not has_place(made):
             made.update_positions(self._prev)  # NULL, TRUE, *, DISTINCT: words that are a whole node
         return made
 

@@ -9,7 +9,7 @@ Not supported: a table without an equality that connects it, which would be a cr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -95,9 +95,9 @@ def _in_order(scope: Scope, conditions: Sequence[Expression]) -> list[JoinedTabl
     return order
 
 
-def _key(table: JoinedTable, pairs: Sequence[Pair], names: dict[str, str]) -> tuple[str, list[str]]:
+def _key(table: JoinedTable, pairs: Sequence[Pair], names: Mapping[str, str]) -> tuple[str, list[str]]:
     """What a table is sorted by, free of aliases and of the order of FROM."""
-    plain = names | {name: column for column, name in table.columns.items()}
+    plain = {**names} | {name: column for column, name in table.columns.items()}
     return table.definition.name.lower(), sorted(repr(tuple(with_columns(side, plain) for side in pair)) for pair in pairs)
 
 

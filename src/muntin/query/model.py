@@ -15,7 +15,7 @@ from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Expression, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
-from muntin.schema import Schema
+from muntin.schema import BIGINT, BOOLEAN, Schema, Type
 from muntin.semantics import ROWS, SlicedWindow, SlideOrder, TupleSlide, Window
 from muntin.timeline import DAY, Duration
 
@@ -86,6 +86,10 @@ class Join:
         return f"{self.name} ON {' AND '.join(f'{left} = {right}' for left, right in self.on)}"
 
 
+#: What results are marked with, where a query asks for early or corrected ones.
+REVISION, FINAL = "revision", "final"
+
+
 class Lateness(Enum):
     """What becomes of a row that comes after one of its windows was closed. The value is the SQL word."""
 
@@ -136,6 +140,16 @@ class Query:
             law, way_out = "slices are of windows whose edges no row decides", "evaluate the query by the path of its own window type"
             raise Refusal(law, values=str(self.window), way_out=way_out)
         return self.window
+
+    @property
+    def is_corrected(self) -> bool:
+        return self.late.lateness is Lateness.REEMIT
+
+    @property
+    def marks(self) -> tuple[tuple[str, Type], ...]:
+        """The columns behind the select list that say what a result is: which revision of it, and whether it is final."""
+        corrected, early = self.is_corrected, self.emit_every is not None
+        return (*((REVISION, BIGINT),) * corrected, *((FINAL, BOOLEAN),) * early)
 
     @property
     def counts_rows(self) -> bool:

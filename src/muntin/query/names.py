@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -39,8 +40,8 @@ class JoinedTable:
     name: str
     qualifier: str
 
-    @property
-    def columns(self) -> dict[str, str]:
+    @cached_property
+    def columns(self) -> Mapping[str, str]:
         """Names in trees by declared names."""
         return {known.name: f"{self.name}.{known.name}" for known in self.definition.schema.fields}
 

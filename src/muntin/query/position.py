@@ -20,9 +20,23 @@ def has_span(node: exp.Expr) -> bool:
     return _SPAN in node.meta
 
 
+def has_place(node: exp.Expr) -> bool:
+    """Whether it is known where a node stands: from itself, or from something in it."""
+    rest = [node]
+    while rest:
+        part = rest.pop()
+        if _own_span(part) is not None:
+            return True
+        rest.extend(part.iter_expressions())
+    return False
+
+
 def span_of(node: exp.Expr) -> Span | None:
     """The characters a node stands on; for a node that nobody gave a span, those from its first child to its last."""
-    spans, rest = [], [node]
+    own = _own_span(node)
+    if own is not None:
+        return own
+    spans, rest = [], list(node.iter_expressions())
     while rest:
         part = rest.pop()
         span = _own_span(part)
@@ -34,8 +48,9 @@ def span_of(node: exp.Expr) -> Span | None:
 
 
 def _own_span(node: exp.Expr) -> Span | None:
-    span = node.meta.get(_SPAN)
+    meta = node.meta
+    span = meta.get(_SPAN)
     if isinstance(span, Span):
         return span
-    start, end = node.meta.get("start"), node.meta.get("end")  # sqlglot's own, the end included
+    start, end = meta.get("start"), meta.get("end")  # sqlglot's own, the end included
     return Span(start, end + 1) if isinstance(start, int) and isinstance(end, int) else None

@@ -5,7 +5,7 @@ In: a checked query and the stream it reads. Out: nothing, or a refusal. `refere
 
 from __future__ import annotations
 
-from muntin.query.model import Lateness, Query, StreamDefinition
+from muntin.query.model import Query, StreamDefinition
 from muntin.query.text import CreateQuery
 from muntin.semantics import TupleSlide
 
@@ -19,9 +19,3 @@ def check_supported(statement: CreateQuery, query: Query, stream: StreamDefiniti
     if isinstance(window, TupleSlide) and query.joins:
         law = "slide-by-tuple windows over joined rows are not supported by the engine yet"
         raise statement.refusal(statement.tree, law, values=str(window), way_out=way_out)
-    if query.emit_every is not None:
-        law, way_out = "early results (EMIT EVERY) are not supported yet", "leave EMIT EVERY out"
-        raise statement.refusal(statement.tree, law, values=f"EMIT EVERY {query.emit_every}", way_out=way_out)
-    if query.late.lateness is Lateness.REEMIT:
-        law, way_out = "results are not corrected yet: LATE REEMIT is not supported by the engine", "leave LATE out"
-        raise statement.refusal(statement.tree, law, values=str(query.late), way_out=way_out)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
@@ -60,13 +61,7 @@ class Statement:
     def written(self, node: exp.Expr) -> str:
         """A node in the user's words: comments left out, every gap one space."""
         span = span_of(node) or self.span
-        words = ""
-        end = 0
-        for token in Muntin().tokenize(self.text[span.start : span.end]):
-            if token.start >= end:  # `5L` is three tokens on the same two characters
-                words += " " * (0 < end < token.start) + self.text[span.start + token.start : span.start + token.end + 1]
-                end = token.end + 1
-        return words
+        return _in_words(self.text[span.start : span.end])
 
 
 @dataclass(frozen=True)
@@ -131,6 +126,17 @@ def parse_query(text: str, name: str | None = None) -> CreateQuery:
             span=statements[1].span if len(statements) > 1 else whole,
         )
     return statements[0]
+
+
+@lru_cache(maxsize=10_000)
+def _in_words(text: str) -> str:
+    """Kept: queries of one kind say the same things."""
+    words, end = "", 0
+    for token in Muntin().tokenize(text):
+        if token.start >= end:  # `5L` is three tokens on the same two characters
+            words += " " * (0 < end < token.start) + text[token.start : token.end + 1]
+            end = token.end + 1
+    return words
 
 
 def checked_name(name: str, text: str, span: Span) -> str:

@@ -1,15 +1,19 @@
 """What a query emits step by step: results when windows close, corrected ones when late rows come, early ones in between.
 
-In: a query and `Step`s. Out: result rows in the order they are emitted: by step, then window end, then group. A query with LATE REEMIT
-also has `revision`, 0 for the first result of a window and group; one with EMIT EVERY has `final`.
+In: a query and `Step`s. Out: result rows in the order they are emitted: by step; there corrected ones, those of windows that close, early
+ones; each by window end, then group. A query with LATE REEMIT also has `revision`, 0 for the first result of a window and group; one with
+EMIT EVERY has `final`.
 Convention: a row counts in a window as its late policy says, judged by the punctuation it came under. An early result comes with the
-first step in each period of EMIT EVERY on the clock, for open windows and groups that got rows since the last one.
+first step in each period of EMIT EVERY on the clock, for open windows and groups that got rows since the last one; one that cannot be
+computed is left out. A late row that makes a slide-by-tuple window makes it for every group.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any
 
 from muntin.aggregates.base import Aggregate
@@ -32,8 +36,26 @@ def emitted(
     return rows
 
 
-#: A window's end, a group, and its result or what failed in it.
-Found = tuple[int, Key, dict[str, Any] | DataError]
+class Phase(IntEnum):
+    """What comes first in a step."""
+
+    CORRECTED = 0
+    CLOSED = 1
+    EARLY = 2
+
+
+@dataclass(frozen=True)
+class Found:
+    """A window's end, a group, and its result or what failed in it."""
+
+    phase: Phase
+    end: int
+    key: Key
+    row: dict[str, Any] | DataError
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        return self.phase, self.end, [sort_key(part) for part in self.key]
 
 
 class Oracle:
@@ -115,22 +137,30 @@ class Oracle:
             found = list(self.failures(step))
             for key, rows in self.groups(step):
                 found += self.of_group(key, rows, step, last_early if early else step)
-            failed = min((end for end, _, row in found if isinstance(row, DataError)), default=END + 1)
-            good = [(end, key, row) for end, key, row in found if end < failed and not isinstance(row, DataError)]
-            yield from sorted(good, key=lambda result: (result[0], [sort_key(part) for part in result[1]]))
-            self.error = next((row for end, _, row in found if end == failed and isinstance(row, DataError)), None)
+            wrong = [one for one in found if isinstance(one.row, DataError)]
+            failed = min(((one.phase, one.end) for one in wrong), default=(Phase.EARLY, END + 1))
+            for one in sorted(found, key=lambda one: one.place):
+                if (one.phase, one.end) < failed and not isinstance(one.row, DataError):
+                    yield one.end, one.key, one.row
+            self.error = next((one.row for one in wrong if isinstance(one.row, DataError) and (one.phase, one.end) == failed), None)
             if self.error:
                 return
             last_early = step if early else last_early
 
     def failures(self, step: int) -> Iterable[Found]:
-        """The windows that close with a row in them that failed."""
+        """The windows that close, or are corrected, with a row in them that failed."""
         for one, error in self.failing:
             if one.step <= step:
                 before, now = (self.schedule.reached(at, one.row, one.partition) for at in (step - 1, step))
                 for w in self.ids([one], one.partition, step, now):
-                    if before < extent(w, self.window).end <= now and self.counts(one, w):
-                        yield extent(w, self.window).end, (), error
+                    end = extent(w, self.window).end
+                    corrects = end <= before and self.query.is_corrected and one.step == step
+                    if (corrects or before < end <= now) and self.counts(one, w):
+                        yield Found(Phase.CORRECTED if corrects else Phase.CLOSED, end, (), error)
+
+    def is_broken(self, key: Key, window_id: int, step: int) -> bool:
+        """Whether a row of this group failed that counts in a window."""
+        return any(one.step <= step and self.counts(one, window_id) and group_key(self.query, one.row) == key for one, _ in self.failing)
 
     def is_early(self, step: int) -> bool:
         every, clocks = self.query.emit_every, self.schedule.clocks
@@ -149,21 +179,28 @@ class Oracle:
             if not members and not self.query.emit_empty:
                 continue
             closes, was_closed = before < end <= now, end <= before
-            is_corrected = was_closed and self.query.late.lateness is Lateness.REEMIT and any(one.step == step for one in members)
-            is_early = end > now and any(one.step > early_since for one in members)
+            changes = any(one.step == step for one in members) or self.is_made(w, partition, step)
+            is_corrected = was_closed and self.query.is_corrected and changes
+            is_early = end > now and any(one.step > early_since for one in members) and not self.is_broken(key, w, step)
+            phase = Phase.EARLY if end > now else Phase.CLOSED if closes else Phase.CORRECTED
             if closes or is_corrected or is_early:
                 try:
                     row = self.result(w, key, members, final=end <= now)
                 except DataError as error:
-                    yield end, key, error
+                    yield from [] if is_early else [Found(phase, end, key, error)]
                 else:
-                    yield from [] if row is None else [(end, key, row)]
+                    yield from [] if row is None else [Found(phase, end, key, row)]
+
+    def is_made(self, window_id: int, partition: Key, step: int) -> bool:
+        """Whether a slide-by-tuple window is there since this step."""
+        window = self.window
+        return isinstance(window, TupleSlide) and window_id not in self.tuple_ids(window, partition, step - 1)
 
     def result(self, window_id: int, key: Key, members: list[Placed], *, final: bool) -> dict[str, Any] | None:
         row = result_row(self.query, self.aggregates, window_id, key, [one.row for one in members])
         if row is None:
             return None
-        if self.query.late.lateness is Lateness.REEMIT:
+        if self.query.is_corrected:
             row |= {"revision": self.revisions[repr(key), window_id]}
             self.revisions[repr(key), window_id] += final
         return row | ({"final": final} if self.query.emit_every is not None else {})

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from muntin.hashing import hashed_once
 from muntin.semantics.attribute import Attribute
 from muntin.semantics.measure import TIME, Measure, check_lengths
 from muntin.timeline import Interval, Progression
@@ -33,6 +34,7 @@ class WindowKind(Enum):
     OVERLAPPING = "overlapping"  # RANGE > SLIDE
 
 
+@hashed_once
 @dataclass(frozen=True)
 class SlidingWindow:
     """RANGE, SLIDE and OFFSET in ticks of a windowing attribute; microseconds, unless a measure says otherwise.

@@ -46,6 +46,16 @@ def substreams_of(attributes: Attributes) -> Substreams:
     return Substreams(stream.disorder.substreams, attributes.punctuators[Attribute(stream.time)].punctuations.of)
 
 
+def early(before: Attributes, after: Attributes, plan: SharedPlan) -> frozenset[int]:
+    """The EMIT EVERY, in microseconds, of queries that give early results with an entry: a period of theirs begins with it."""
+    return frozenset(every for every in periods(plan) if before.begins_period(every, after.clock))
+
+
+def periods(plan: SharedPlan) -> set[int]:
+    """The EMIT EVERY of all queries, in microseconds."""
+    return {one.query.emit_every.micros for one in plan.queries if one.query.emit_every is not None}
+
+
 def expected(attributes: Attributes, plan: SharedPlan, facts: BatchFacts) -> Spans:
     """Where the rows of the next batch are likely."""
     spans = {one: expected_span(facts.last(str(one)), attributes.reached(one).punctuation) for one in plan.attributes}

@@ -18,7 +18,7 @@ import pyarrow as pa
 from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
 from muntin.semantics import Attribute
-from muntin.spark.advance import reaches, substreams_of
+from muntin.spark.advance import early, reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
 from muntin.spark.entries import Entry, Snapshot, stops_from
 from muntin.spark.instances import Basis, Told
@@ -28,7 +28,7 @@ from muntin.spark.sinks.base import EntryId
 from muntin.timeline import BEGINNING
 from muntin.windows.assemblies import Assemblies
 from muntin.windows.assembly import Aggregations
-from muntin.windows.life import QueryLife, Stop
+from muntin.windows.life import QueryLife, Stop, stopped
 from muntin.windows.snapshots import Holding
 from muntin.windows.substreams import Substreams
 from muntin.windows.turns import Report, Turn
@@ -45,9 +45,13 @@ class Step:
     before: Attributes
     after: Attributes
 
+    @property
+    def early(self) -> frozenset[int]:
+        return early(self.before, self.after, self.plan)
+
     def told(self, stops: Mapping[str, Stop]) -> Told:
         time = self.after.time
-        turn = Turn(self.plan.part(spread=True), time.punctuation, time.latest, substreams_of(self.after), stops)
+        turn = Turn(self.plan.part(spread=True), time.punctuation, time.latest, substreams_of(self.after), stops, self.early)
         return Told(self.entry.id, turn, self.entry.parts)
 
 
@@ -155,16 +159,14 @@ class Assembling:
 
     def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
         """What the driver assembles of an entry; exhaust it."""
-        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after))
+        chunks = self.once.step(step.entry.partials, reaches(step.after), _by_time(step.after), step.early)
         return ((chunk.query, chunk.table) for chunk in chunks if chunk.table.num_rows)
 
     def _record(self, report: Report) -> None:
         self._report = report
         self.once.aggregations.final += report.final
         for name, count in report.counts.items():
-            life = self._spread[name]
-            life.windows, life.results = life.windows + count.windows, life.results + count.results
-            life.late, life.dropped = life.late + count.late, life.dropped + count.dropped
+            count.count(self._spread[name])
         for name, stop in report.stops.items():
             self._spread[name].stopped = str(stop.error)
 
@@ -202,7 +204,7 @@ class Assembling:
     @property
     def stopped(self) -> dict[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+        return stopped(self.lives)
 
     @property
     def holds(self) -> bool:

@@ -74,7 +74,7 @@ class Basis:
 
     def assembly(self, folder: Folder) -> Assembly:
         """With nothing held yet. Of what queries went through it has what decides on windows; the rest is counted by the driver."""
-        lives = {name: QueryLife(life.since, begun=life.begun, stopped=life.stopped) for name, life in self.lives.items()}
+        lives = {name: QueryLife(life.since, first=life.first, stopped=life.stopped) for name, life in self.lives.items()}
         return Assembly(self.plan, latest=self.latest, lives=lives, arena=folder, substreams=self.substreams)
 
 

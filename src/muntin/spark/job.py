@@ -156,11 +156,11 @@ class StreamJob:
         self._finish_without_rows(EntryKind.CLOSING)
 
     def tick(self) -> None:
-        """Time goes on while no rows come: a timer entry, if the clock can close anything and none was made for a while.
+        """Time goes on while no rows come: a timer entry, if the clock has anything to close or to tell and none was made for a while.
 
         Not before the first batch, nor while one that a crash cut short waits to be brought again. Errors are kept in `failure`.
         """
-        if not self._timer.is_due(self.attributes, self.assembly) or not self.gate.acquire(blocking=False):
+        if not self._timer.is_due(self.attributes, self.assembly, self.clock()) or not self.gate.acquire(blocking=False):
             return
         try:
             if not self.stopping and self.failure is None and self.last.batch >= max(0, self._begun):
@@ -192,7 +192,8 @@ class StreamJob:
 
     def _read(self, entry: EntryId, frame: DataFrame, pin: Pin, spans: Spans | None) -> Collected:
         plan = self.planner.named(pin.registry, pin.division)
-        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows))
+        since = {name: life.since for name, life in self.assembly.lives.items()}
+        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows, since))
 
     def _pinned(self, entry: EntryId) -> Pin:
         if self.log and (pinned := self.log.pinned(entry)):
@@ -217,9 +218,10 @@ class StreamJob:
 
     def _finish(self, entry: Entry, collected: Collected | None = None) -> None:
         wanted = self.log.wants_snapshot() if self.log else self.assembly.wants_snapshot()
-        taken = deliver(self.assembly, self._step(entry), self.sinks, self.stream.name, snapshot=wanted)
+        step = self._step(entry)
+        taken = deliver(self.assembly, step, self.sinks, self.stream.name, snapshot=wanted)
         self.last = entry.id
-        self._timer.wind()
+        self._timer.wind(step)
         self._spans = expected(self.attributes, self.plan, entry.facts)
         if collected:
             self.load = self._loads.seen(self.plan, collected) or self.load

@@ -14,7 +14,7 @@ def listed(query: Query, origin: Origin, life: QueryLife | None) -> dict[str, st
     """`life` is None before the first batch that the query takes part in."""
     known = life or QueryLife()
     state = f"stopped: {known.stopped}" if known.stopped else "running" if life else "waiting for its first batch"
-    counts = {"windows": known.windows, "results": known.results, "late": known.late}
+    counts = {name: getattr(known, name) for name in ("windows", "results", "early", "corrected", "late", "dropped")}
     return {
         "name": query.name,
         "stream": query.stream,

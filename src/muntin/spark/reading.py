@@ -46,5 +46,5 @@ class Reading:
         )
         facts = replace(found.facts, late=late_counts(rows, found.facts, pin.punctuations, plan.attributes))
         letters.write_dead(entry, rows, facts, plan.attributes)
-        letters.write_late(entry, rows, facts, pin, plan.attributes)
+        letters.write_late(entry, rows, facts, pin, plan)
         return replace(found, facts=facts)

@@ -55,6 +55,7 @@ class RegistryLog:
         self._guard = guard
         self._pipelines = directory / "pipelines"
         self._read: Version | None = None  # the version last read or written: versions are mostly asked for in order
+        self._written: list[int] = []  # versions that are there, once this writer has listed them
         self._wholes: dict[int, int] = {}  # the file that the chain of a version begins with, as far as it is known
 
     def pipeline(self) -> tuple[Registered, ...]:
@@ -80,7 +81,7 @@ class RegistryLog:
 
     def append(self, version: int, queries: Sequence[Registered]) -> None:
         """Make a version durable. Versions rise, by one or more."""
-        versions = self._versions()
+        versions = self._written or self._versions()
         if not versions:
             return self._write_whole(version, tuple(queries))
         if version <= versions[-1]:
@@ -96,7 +97,7 @@ class RegistryLog:
 
     def forget_before(self, version: int) -> None:
         """Delete what is not needed to read `version` and later ones; the newest version always stays."""
-        versions = self._versions()
+        versions = self._written or self._versions()
         if not versions:
             return
         needed = next((one for one in versions if one >= version), versions[-1])
@@ -105,6 +106,7 @@ class RegistryLog:
             if one < whole:
                 self._path(one).remove()
                 self._wholes.pop(one, None)
+        self._written = [one for one in versions if one >= whole]
 
     def _at(self, version: int) -> Version:
         """Back along the chain to a version that is known as a whole, then forward again through the differences."""
@@ -132,14 +134,19 @@ class RegistryLog:
         return header
 
     def _write_whole(self, version: int, queries: tuple[Registered, ...]) -> None:
-        self._write(self._path(version), {"version": version, "queries": list(map(_plain, queries))})
+        self._write_version(version, {"version": version, "queries": list(map(_plain, queries))})
         self._keep(Version(version, version, queries))
 
     def _write_difference(self, version: int, before: Version, queries: tuple[Registered, ...]) -> None:
         changes = _changes(before.queries, queries)
         header = {"version": version, "before": before.number, "whole": before.whole, "changes": changes}
-        self._write(self._path(version), header)
+        self._write_version(version, header)
         self._keep(Version(version, before.whole, queries))
+
+    def _write_version(self, version: int, header: dict[str, Any]) -> None:
+        there = self._written or self._versions()
+        self._write(self._path(version), header)
+        self._written = [*there, version]
 
     def _write(self, place: Place, header: dict[str, Any]) -> None:
         self._guard()
@@ -176,7 +183,7 @@ def _changes(before: Sequence[Registered], after: Sequence[Registered]) -> list[
 def _common(before: Sequence[Registered], after: Sequence[Registered]) -> int:
     """How many of the first queries are the same."""
     pairs = zip(before, after, strict=False)
-    return next((at for at, (one, other) in enumerate(pairs) if one != other), min(len(before), len(after)))
+    return next((at for at, (one, other) in enumerate(pairs) if one is not other and one != other), min(len(before), len(after)))
 
 
 def _changed(before: Sequence[Registered], changes: Sequence[dict[str, Any]]) -> tuple[Registered, ...]:

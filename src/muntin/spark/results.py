@@ -15,7 +15,7 @@ from muntin.errors import DataError, Refusal
 from muntin.query.model import Query
 from muntin.spark.job import StreamJob
 from muntin.spark.sinks.memory import MemorySink
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, stopped
 from muntin.windows.results import result_schema
 
 
@@ -51,4 +51,4 @@ class Results:
     @property
     def stopped(self) -> dict[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: counts.stopped for name, counts in self.counts.items() if counts.stopped}
+        return stopped(self.counts)

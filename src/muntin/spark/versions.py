@@ -26,6 +26,7 @@ class Versions:
         self._read: dict[Registered, Query] = {}
         self._log: RegistryLog | None = None
         self._brought: list[Registered] = []
+        self._as_registered: dict[tuple[str, str, Origin], Registered] = {}
 
     def put(self, registry: Registry, origin: Origin) -> None:
         """The next version; its new queries are of this origin."""
@@ -115,4 +116,9 @@ class Versions:
         return self._read[one]
 
     def _registered(self, registry: Registry) -> list[Registered]:
-        return [Registered(query.name, query.text, self.origins[query.name]) for query in registry.queries]
+        """As the log has it; queries that stay are the same objects, which makes differences quick to find."""
+        before, self._as_registered = self._as_registered, {}
+        for query in registry.queries:
+            key = query.name, query.text, self.origins[query.name]
+            self._as_registered[key] = before.get(key) or Registered(*key)
+        return list(self._as_registered.values())

@@ -7,16 +7,18 @@ and the counts are kept in common.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from muntin.plan.shared import SharedPlan
+from muntin.hashing import hashed_once, shared
+from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.query.model import Query
-from muntin.semantics import Attribute, TupleSlide
+from muntin.semantics import Attribute, TupleSlide, Window
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations, Assembly
-from muntin.windows.closing import ResultChunk
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, stopped
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding, restore, snapshot
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
@@ -26,6 +28,7 @@ from muntin.windows.tupleassembly import TupleAssembly
 Reaches = Callable[[Attribute], tuple[int, int]]
 
 
+@hashed_once
 @dataclass(frozen=True)
 class Place:
     """Which assembly a query is in."""
@@ -35,7 +38,13 @@ class Place:
 
 
 def place_of(query: Query) -> Place:
-    return Place(query.window.attribute, isinstance(query.window, TupleSlide))
+    return _place_of(query.window)
+
+
+@lru_cache(maxsize=10_000)
+def _place_of(window: Window) -> Place:
+    """Kept, so that it is one object for all queries of a place."""
+    return shared(Place(window.attribute, isinstance(window, TupleSlide)))
 
 
 #: No sub-stream is further than its stream.
@@ -58,27 +67,41 @@ class Assemblies:
 
     def use(self, plan: SharedPlan, reaches: Reaches) -> None:
         """Go on with another plan."""
-        known = {one.query.name: one.query for one in self.plan.queries}
-        staying = tuple(one for one in plan.queries if known.get(one.query.name) == one.query)
-        for place, assembly in self.of.items():  # a query of the same name may come back with another window
-            assembly.use(part_of(replace(plan, queries=staying), place))
-        for place in dict.fromkeys(place_of(one.query) for one in plan.queries):
-            if place not in self.of:
-                nothing, kind = SharedPlan((), (), plan.slicing, plan.sharing), TupleAssembly if place.by_tuple else Assembly
-                self.of[place] = kind(nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations)
-            self.of[place].use(part_of(plan, place))
-        self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
+        places = {one.query.name: one.query for one in self.plan.queries}
+        changed = ((one.query, places.get(one.query.name, one.query)) for one in plan.queries)
+        moved = {new.name for new, old in changed if new is not old and place_of(new) != place_of(old)}
+        if moved:  # of queries that come back with another window, the old ones leave first: what they went through goes by the name
+            staying = replace(plan, queries=tuple(one for one in plan.queries if one.query.name not in moved))
+            self._use(parts_of(staying), plan, reaches)
+        self._use(parts_of(plan), plan, reaches)
         self.plan = plan
 
+    def _use(self, parts: Mapping[Place, SharedPlan], whole: SharedPlan, reaches: Reaches) -> None:
+        nothing = SharedPlan((), (), whole.slicing, whole.sharing)
+        for place in parts:
+            if place not in self.of:
+                kind = TupleAssembly if place.by_tuple else Assembly
+                self.of[place] = kind(nothing, *reaches(place.over), lives=self.lives, aggregations=self.aggregations)
+        for place, assembly in self.of.items():
+            assembly.use(parts.get(place, replace(whole, queries=())))
+        self.of = {place: assembly for place, assembly in self.of.items() if assembly.plan.queries}
+
     def step(
-        self, partials: Sequence[Partials], reaches: Reaches, substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN
+        self,
+        partials: Sequence[Partials],
+        reaches: Reaches,
+        substreams: Mapping[Attribute, Substreams] = NOTHING_KNOWN,
+        early: Collection[int] = (),
     ) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step."""
+        """Absorb the partials of one batch, then close what punctuations close. Exhaust it before the next step.
+
+        `early` are the EMIT EVERY, in microseconds, of queries that give early results.
+        """
         for place, assembly in list(self.of.items()):
             if isinstance(assembly, TupleAssembly):
-                yield from assembly.step(partials, *reaches(place.over))
+                yield from assembly.step(partials, *reaches(place.over), early=early)
             else:
-                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams))
+                yield from assembly.step(partials, *reaches(place.over), self._substreams(place.over, substreams), early=early)
 
     @staticmethod
     def _substreams(over: Attribute, substreams: Mapping[Attribute, Substreams]) -> Substreams:
@@ -116,7 +139,7 @@ class Assemblies:
     @property
     def stopped(self) -> Mapping[str, str]:
         """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
+        return stopped(self.lives)
 
     @property
     def slices_seen(self) -> int:
@@ -139,6 +162,9 @@ class Assemblies:
         return sum(one.cells for one in self.of.values())
 
 
-def part_of(plan: SharedPlan, place: Place) -> SharedPlan:
-    """The plan with the queries of one assembly; the groupings stay, so that partials are those of the whole."""
-    return replace(plan, queries=tuple(one for one in plan.queries if place_of(one.query) == place))
+def parts_of(plan: SharedPlan) -> dict[Place, SharedPlan]:
+    """The plan of each assembly, with its queries; the groupings stay, so that partials are those of the whole."""
+    members: dict[Place, list[QueryPlan]] = {}
+    for one in plan.queries:
+        members.setdefault(place_of(one.query), []).append(one)
+    return {place: replace(plan, queries=tuple(some)) for place, some in members.items()}

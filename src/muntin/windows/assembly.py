@@ -1,4 +1,4 @@
-"""Assembly: partials and punctuations in, results of closed windows out. The papers' window-level query, for all queries at once.
+"""Assembly: partials and punctuations in, results of windows out. The papers' window-level query, for all queries at once.
 
 In: `Partials` per grouping and a punctuation; plans that change as queries come and go. Out: `ResultChunk`s, one query's rows in order
 of window end and group. Convention: all state is the slices in hand, the last punctuation and what each query went through; how the
@@ -7,12 +7,11 @@ partials were grouped leaves no trace in it. Nothing here knows whether it runs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from muntin.plan.divide import Sharing
 from muntin.plan.family import Family
@@ -22,11 +21,11 @@ from muntin.query.model import Lateness
 from muntin.semantics import LandmarkWindow
 from muntin.timeline import BEGINNING, END
 from muntin.windows.arena import MEMORY, Arena
-from muntin.windows.closing import ResultChunk
 from muntin.windows.folding import Fold
 from muntin.windows.household import Household
 from muntin.windows.landmarks import is_endless
 from muntin.windows.life import QueryLife, Stop
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials, Shards
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 
@@ -93,18 +92,21 @@ class Assembly:
         if not self.lives[plan.query.name].stopped:
             landmarks = isinstance(plan.query.window, LandmarkWindow)
             consistent = plan.query.sliding if plan.query.late.lateness is Lateness.CONSISTENT else None
-            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent)
+            corrected_for = plan.query.late.horizon
+            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent, corrected_for)
             self.households.setdefault(self.home_of(plan), new).add(plan)
 
     def home_of(self, plan: QueryPlan) -> Home:
         """Landmark windows are apart from sliding ones, since their closed slices are merged; endless ones also from those that joined
-        at another time, since every row that is there counts in them. Windows that late rows do not count in at all have their own slices.
+        at another time, since every row that is there counts in them. Windows that late rows do not count in at all have their own slices,
+        and windows that are corrected are with those whose slices are kept as long.
         """
         window = plan.query.sliding
         since = self.lives[plan.query.name].since if is_endless(window) else BEGINNING
         apart = {Sharing.UNSHARED: plan.query.name, Sharing.FRAGMENTS: window}
         consistent = window if plan.query.late.lateness is Lateness.CONSISTENT else None
-        return plan.family, (apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since, consistent)
+        apart_by = apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since, consistent, plan.query.late.horizon
+        return plan.family, apart_by
 
     def _remove(self, plan: QueryPlan) -> None:
         self._evict(plan)
@@ -138,8 +140,10 @@ class Assembly:
         latest: int,
         substreams: Substreams = NO_SUBSTREAMS,
         stops: Mapping[str, Stop] | None = None,
+        early: Collection[int] = (),
     ) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step.
+        """Absorb the partials of one batch, correct what late rows change, close what the punctuation closes, and give the early results
+        of the queries whose EMIT EVERY is in `early`; in this order. Exhaust it before the next step.
 
         `latest` is the time of the batch's latest row; `substreams` says which groups are further than all; `stops` are queries that
         went wrong elsewhere. Those of this step are in `self.stops`.
@@ -152,11 +156,25 @@ class Assembly:
             for home, fold in folds.items():
                 feeds[home].append((fold, fold.shards(arrived)))
         for home, household in list(self.households.items()):
+            if household.corrected_for:
+                yield from self._correct(household, feeds[home])
             yield from self._step_household(household, feeds[home], punctuation, substreams)
+            if early:
+                reach = household.reach(punctuation, substreams)
+                yield from self._recorded(household.early(early, reach, latest=self.latest, stops=self.stops))
         self.punctuation, self.substreams = punctuation, substreams
         for name, stop in self.stops.items():
             self.lives[name].stopped = str(stop.error)
         self._evict_stopped()
+
+    def _correct(self, home: Household, feeds: Feeds) -> Iterator[ResultChunk]:
+        """All that came below the punctuation at once: a window has one revision in a step."""
+        reach, late = home.reach(self.punctuation, self.substreams), []
+        for fold, shards in feeds:
+            for folded in fold.folded(shards.between(BEGINNING, reach.highest)):
+                under = home.punctuation_of(folded, self.punctuation, self.substreams)
+                late.append(folded.rows(np.nonzero(folded.start < under)[0]))
+        yield from self._recorded(home.correct(late, reach, latest=self.latest, stops=self.stops))
 
     def _step_household(self, home: Household, feeds: Feeds, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
         """In order of time, a bounded number of cells at once: windows before the next piece are already complete."""
@@ -187,9 +205,7 @@ class Assembly:
 
     def _recorded(self, chunks: Iterator[ResultChunk]) -> Iterator[ResultChunk]:
         for chunk in chunks:
-            life = self.lives[chunk.query]
-            life.windows += chunk.windows
-            life.results += chunk.table.num_rows
+            chunk.count(self.lives[chunk.query])
             self.aggregations.final += chunk.slices
             if chunk.table.num_rows or chunk.error:
                 yield chunk
@@ -207,11 +223,6 @@ class Assembly:
         return household is not None and plan.query.name in household
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
-
-    @property
-    def stopped(self) -> dict[str, str]:
-        """Queries that stopped on their data, with the error of each."""
-        return {name: life.stopped for name, life in self.lives.items() if life.stopped}
 
     @property
     def slices_seen(self) -> int:
@@ -235,11 +246,3 @@ class Assembly:
     def cells(self) -> int:
         """Slices × strands in hand."""
         return sum(len(store.starts) * len(store.strands) for home in self.households.values() for store in home.stores)
-
-
-def tables_by_query(chunks: Sequence[ResultChunk]) -> dict[str, pa.Table]:
-    """All rows of each query in one table."""
-    tables: dict[str, list[pa.Table]] = {}
-    for chunk in chunks:
-        tables.setdefault(chunk.query, []).append(chunk.table)
-    return {query: pa.concat_tables(parts) for query, parts in tables.items()}

@@ -6,6 +6,7 @@ and all windows with the same k share both, whichever queries they belong to.
 
 Convention: suffixes are built when a window first needs them, which is when the block is complete; prefixes are carried forward
 as one row per block. A late row rebuilds what holds its slice, for its strand only, and the cells gone over are counted.
+A step that closes windows in very many blocks goes over all of them together (`atonce`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ import numpy as np
 from muntin.aggregates.base import Array, Partial, State
 from muntin.plan.numbering import distinct
 from muntin.windows.arena import MEMORY, Arena
+from muntin.windows.atonce import MANY, combined_at_once
 from muntin.windows.matrix import LaneMatrix
 from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
+from muntin.windows.segments import firsts_of
 
 
 @dataclass
@@ -115,8 +118,17 @@ class BlockColumn(RangeColumn):
             self._put(result, chosen, self._combine_level(runs, pairs.at(chosen), level, starts))
         return result
 
+    def combine_apart(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        """With blocks of its own, over the strands that are asked for."""
+        strands, number = np.unique(pairs.strand, return_inverse=True)
+        apart = BlockColumn(self.partial, tuple(lane.excerpt(strands) for lane in self.lanes), self.work)
+        return apart.combine(runs, Pairs(pairs.run, number), starts)
+
     def _combine_level(self, runs: Runs, pairs: Pairs, level: int, starts: Array) -> State:
         head, tail = runs.start >> level, (runs.end - 1) >> level
+        asked = tail[pairs.run]
+        if int(asked.max()) - int(asked.min()) >= MANY and len(distinct(asked)) >= MANY:
+            return combined_at_once(self.partial, self.state, runs, pairs, level, starts, self.work)
         result = self._heads(runs, pairs, head, level, starts)
         beyond = tail - head
         whole = np.nonzero(beyond[pairs.run] == 2)[0]
@@ -197,9 +209,8 @@ class BlockColumn(RangeColumn):
 
 def by_number(numbers: Array, run: Array) -> Iterator[tuple[int, Array]]:
     """The pairs of each distinct number, where runs have numbers; `run` says which run a pair belongs to."""
-    found = distinct(numbers)
     of_pair = numbers[run]
-    for number in found:
-        chosen = np.nonzero(of_pair == number)[0] if len(found) > 1 else np.arange(len(run))
-        if len(chosen):
-            yield int(number), chosen
+    order = np.argsort(of_pair, kind="stable")
+    firsts = firsts_of(of_pair[order])
+    for chosen in np.split(order, firsts[1:]) if len(order) else ():
+        yield int(of_pair[chosen[0]]), chosen

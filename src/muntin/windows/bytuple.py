@@ -37,12 +37,20 @@ class Ends:
 
 
 class TupleWindows:
-    """The windows of one query. The first partial counts the rows that pass WHERE: a window that has none is emitted only if `empty`."""
+    """The windows of one query. The first partials, `telling` of them, count what there is to tell of, the rows that pass WHERE above all:
+    a window in which none of them counts anything is emitted only if `empty`.
+    """
 
     def __init__(
-        self, window: TupleSlide, partials: Sequence[Partial], lanes: Sequence[Sequence[LaneType]], *, empty: bool = False
-    ) -> None:  # fmt: skip
-        self.window, self.empty = window, empty
+        self,
+        window: TupleSlide,
+        partials: Sequence[Partial],
+        lanes: Sequence[Sequence[LaneType]],
+        *,
+        telling: int = 1,
+        empty: bool = False,
+    ) -> None:
+        self.window, self.telling, self.empty = window, telling, empty
         self.columns = TupleColumns(partials, lanes)
         self.punctuation = BEGINNING
         self.block = BEGINNING  #: the one in hand: that of the last tick below the punctuation
@@ -152,7 +160,7 @@ class TupleWindows:
         self.punctuation, self.block = punctuation, (punctuation - 1) // self.window.range
         prefixes = self._prefixes(rows, blocks, old)
         complete = self._complete(rows, blocks, places) if self.block > old else self.columns.no_rows()
-        self._go_on(rows, prefixes, np.nonzero(blocks == self.block)[0])
+        self._go_on(rows, prefixes, blocks == self.block)
         self._trim()
         return Closing(rows, prefixes, carried, old, tuple(table for table in (before, complete) if len(table)), places)
 
@@ -182,11 +190,12 @@ class TupleWindows:
         self.current, self.carried = [], self.columns.blank(len(self.partition))
         return complete
 
-    def _go_on(self, rows: TupleRows, prefixes: TupleRows, in_hand: Array) -> None:
+    def _go_on(self, rows: TupleRows, prefixes: TupleRows, stays: Array) -> None:
         """Rows of the block in hand stay, and the last prefix of each series is carried."""
+        in_hand = np.nonzero(stays)[0]
         if not len(in_hand):
             return
-        self.current.append(rows.at(in_hand))
+        self.current.append(rows.where(stays))
         last = in_hand[np.append(firsts_of(rows.series[in_hand])[1:], len(in_hand)) - 1]
         self.carried = tuple(tuple(lane.copy() for lane in state) for state in self.carried)  # a closing may still read the old
         put(self.carried, rows.series[last], chosen(prefixes.states, last))
@@ -199,7 +208,7 @@ class TupleWindows:
         """Forget ticks of the block before that no open window reaches, half of what is left at a time."""
         reached = self.punctuation - self.window.range
         if reached >= self.trim_at:
-            self.previous = self.previous.where(self.previous.ticks > reached)
+            self.previous = self.previous.at(np.nonzero(self.previous.ticks > reached)[0])  # a copy: a part would keep the whole
             self.trim_at = reached + max(1, (self.block * self.window.range - reached) // 2)
 
     # -- values -----------------------------------------------------------------------------------------------------------------
@@ -210,7 +219,7 @@ class TupleWindows:
         for table in closing.tables:
             states = self.columns.combined(self._found(table, closing.places, series, first, before), states)
         self.work.combines += len(ticks) * len(self.columns.partials)
-        held = states[0][0] > 0
+        held = np.logical_or.reduce([count[0] > 0 for count in states[: self.telling]])
         if not self.empty and not held.all():
             rows = np.nonzero(held)[0]
             series, ticks, states = series[rows], ticks[rows], chosen(states, rows)

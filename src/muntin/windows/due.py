@@ -83,8 +83,9 @@ class WindowSet:
         ends = self.first_end[owner] + ids * self.slide[owner]
         return ends - self.range[owner], ends
 
-    def missed(self, starts: Array, *, punctuation: int, since: Array) -> tuple[Array, Array]:
-        """For rows in slices with these starts, arriving at this punctuation: which miss a closed window, and which miss them all.
+    def missed(self, starts: Array, *, punctuation: int, since: Array, corrected_for: int = 0) -> tuple[Array, Array]:
+        """For rows in slices with these starts, arriving at this punctuation: which have a window that is closed, and which miss them
+        all: a window is missed if it was closed for `corrected_for` and longer.
 
         Queries × slices. Windows that start before `since` cannot be missed.
         """
@@ -92,8 +93,9 @@ class WindowSet:
         first = np.maximum((starts - offset) // slide + 1, self.wids_after(since + self.range - 1)[:, None])
         last = (starts + self.range[:, None] - offset) // slide
         closed = self.wids_after(punctuation)[:, None] - 1
+        given_up = self.wids_after(punctuation - corrected_for)[:, None] - 1
         some = (first <= closed) & (first <= last)
-        return some, some & (last <= closed)
+        return some, some & (last <= given_up)
 
     def horizon(self, punctuation: int) -> int:
         """Where the earliest window starts that a punctuation leaves open: no slice before it is needed."""

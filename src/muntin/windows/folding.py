@@ -53,10 +53,13 @@ class Fold:
     def _users_of(self, plans: Sequence[QueryPlan]) -> dict[PartialColumn, Array]:
         """For each column, the predicates that have a query standing on it."""
         rank = {where: at for at, where in enumerate(self.wheres)}
-        users: dict[PartialColumn, set[int]] = {}
+        together: dict[tuple[PartialColumn, ...], set[int]] = {}
         for plan in plans:
-            for column in plan.columns:
-                users.setdefault(column, set()).add(rank[plan.query.where])
+            together.setdefault(plan.columns, set()).add(rank[plan.query.where])
+        users: dict[PartialColumn, set[int]] = {}
+        for columns, ranks in together.items():
+            for column in columns:
+                users.setdefault(column, set()).update(ranks)
         return {column: np.array(sorted(found), dtype=np.int64) for column, found in users.items()}
 
     def shards(self, partials: Partials) -> Shards:

@@ -7,7 +7,7 @@ With groups each predicate has the edges of its own windows only, since slices Ã
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,17 +16,19 @@ import numpy as np
 from muntin.aggregates.base import Array
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
-from muntin.plan.shared import ROWS, QueryPlan
+from muntin.plan.shared import ROWS, News, QueryPlan
 from muntin.plan.slices import Slicing
 from muntin.semantics import SlicedWindow
 from muntin.windows.arena import MEMORY, Arena
-from muntin.windows.closing import ResultChunk, StoreWindows
+from muntin.windows.closing import StoreWindows
+from muntin.windows.corrections import Gains, Revisions
 from muntin.windows.groups import GroupIndex
 from muntin.windows.landmarks import is_late, missed
 from muntin.windows.life import QueryLife, Stop
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import key_types
 from muntin.windows.store import Folded, SliceStore
-from muntin.windows.substreams import Closed, Substreams
+from muntin.windows.substreams import Closed, Reach, Substreams
 
 #: Cells for each one used that are put up with to have predicates side by side.
 MOST_WASTE = 3.0
@@ -42,6 +44,7 @@ class Household:
     arena: Arena = MEMORY
     landmarks: bool = False  #: its windows are landmark windows, whose closed slices are merged
     consistent: SlicedWindow | None = None  #: its one window, if rows that are late for their first window count in none
+    corrected_for: int = 0  #: how long its windows are corrected after they closed, in ticks
     stores: list[SliceStore] = field(default_factory=list)
     predicates: dict[Expression | None, int] = field(default_factory=dict)
 
@@ -49,6 +52,7 @@ class Household:
         self.groups = GroupIndex(key_types(self.family))
         self._at: dict[str, SliceStore] = {}
         self._windows: dict[int, StoreWindows] = {}
+        self.revisions: dict[str, Revisions] = {}
         self._numbered = 0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,6 +72,7 @@ class Household:
         store = self._store_for(plan)
         store.add(plan, self.predicates[where])
         self._at[plan.query.name] = store
+        self.revisions[plan.query.name] = Revisions()
         self._windows.clear()
 
     def _store_for(self, plan: QueryPlan) -> SliceStore:
@@ -84,6 +89,7 @@ class Household:
 
     def remove(self, name: str) -> None:
         store = self._at.pop(name)
+        del self.revisions[name]
         where = store.plans[name].query.where
         store.remove(name)
         self._windows.clear()
@@ -100,7 +106,7 @@ class Household:
 
     def windows_of(self, at: int) -> StoreWindows:
         if at not in self._windows:
-            self._windows[at] = StoreWindows(self.stores[at], self.lives)
+            self._windows[at] = StoreWindows(self.stores[at], self.lives, self.corrected_for)
         return self._windows[at]
 
     def punctuation_of(self, folded: Folded, punctuation: int, substreams: Substreams) -> Array | int:
@@ -111,9 +117,11 @@ class Household:
         return by_group
 
     def in_time(self, folded: Folded, punctuation: Array | int) -> Folded:
-        """What counts of a batch that came under a punctuation, as the policy for late rows has it."""
-        if self.consistent is None or not len(folded) or (folded.start >= punctuation).all():
+        """What counts of a batch that came under a punctuation, as the policy for late rows has it. What `correct` took is left out."""
+        if not (self.consistent or self.corrected_for) or not len(folded) or (folded.start >= punctuation).all():
             return folded
+        if self.consistent is None:
+            return folded.rows(np.nonzero(folded.start >= punctuation)[0])
         return folded.rows(np.nonzero(~is_late(folded.start, punctuation=punctuation, window=self.consistent))[0])
 
     def absorb(self, folded: Folded, *, punctuation: int) -> None:
@@ -130,6 +138,29 @@ class Household:
             wanted &= np.isin(folded.predicate, list(store.predicates.values()))
         return folded if wanted.all() else folded.rows(np.nonzero(wanted)[0])
 
+    def reach(self, punctuation: int, substreams: Substreams) -> Reach:
+        """How far each group is."""
+        divided = substreams.divide(self.family.keys)
+        return Reach(punctuation, substreams.by_group(self.family.keys, self.groups, punctuation) if divided else None)
+
+    def correct(self, late: Sequence[Folded], reach: Reach, *, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
+        """Take in what came below the punctuation, and give the results that it changes."""
+        for at, store in enumerate(self.stores):
+            windows = self.windows_of(at)
+            parts = [self._part(one, store, windows.horizon(reach.lowest)) for one in late]
+            for one in parts:
+                store.absorb(one)
+            if any(map(len, parts)):
+                gains = Gains(store, parts)
+                yield from windows.correct(gains, reach, latest=latest, stops=stops, revisions=self.revisions)
+
+    def early(self, every: Collection[int], reach: Reach, *, latest: int, stops: dict[str, Stop]) -> Iterator[ResultChunk]:
+        """Running values, for the queries whose time for that has come."""
+        for at, store in enumerate(self.stores):
+            for news in store.news:
+                if isinstance(news.partial, News) and news.partial.every in every:
+                    yield from self.windows_of(at).early(news, reach, latest=latest, stops=stops)
+
     def closed(self, punctuation: int, before: Substreams, upto: int, now: Substreams) -> Closed | None:
         """How far each group is and was, where groups have punctuations of their own."""
         if not now.divide(self.family.keys):
@@ -144,7 +175,9 @@ class Household:
             yield from windows.close(after=after, upto=upto, latest=latest, stops=stops, groups=groups)
             store.drop_before(windows.horizon(upto), upto)
             if self.landmarks:
-                store.merge_before(upto)
+                store.merge_before(upto - self.corrected_for)
+        for revisions in self.revisions.values():
+            revisions.forget(upto - self.corrected_for)
         self._forget_groups()
 
     def _forget_groups(self) -> None:
@@ -161,6 +194,8 @@ class Household:
             self.groups.keep(alive)
             for store in self.stores:
                 store.strands.renumber_groups(numbers)
+            for revisions in self.revisions.values():
+                revisions.renumber(numbers)
 
     def count_late(self, folded: Folded, punctuation: Array | int) -> None:
         """Rows that came below the punctuation they came under, per query that would have counted them."""
@@ -181,7 +216,8 @@ class Household:
         below = folded.rows(late)
         for plan in self.plans if len(late) else ():
             life, mine = self.lives[plan.query.name], below.predicate == self.predicates[plan.query.where]
-            some, every = missed(below.start, punctuation=punctuation[late], window=plan.query.sliding, since=life.since)
+            under, window = punctuation[late], plan.query.sliding
+            some, every = missed(below.start, punctuation=under, window=window, since=life.since, corrected_for=self.corrected_for)
             rows = np.where(mine, below.states[ROWS][0], 0)
             life.late += int(rows[some].sum())
             life.dropped += int(rows[every if self.consistent is None else some].sum())

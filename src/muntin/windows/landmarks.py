@@ -49,15 +49,18 @@ def is_late(starts: Array, *, punctuation: Array | int, window: SlicedWindow) ->
     return late
 
 
-def missed(starts: Array, *, punctuation: Array | int, window: SlicedWindow, since: int = BEGINNING) -> tuple[Array, Array]:
-    """For rows in slices with these starts, each with the punctuation it came under: which miss a closed window, which miss them all.
+def missed(
+    starts: Array, *, punctuation: Array | int, window: SlicedWindow, since: int = BEGINNING, corrected_for: int = 0
+) -> tuple[Array, Array]:
+    """For rows in slices with these starts, each with the punctuation it came under: which have a window that is closed, which miss
+    them all: a window is missed if it was closed for `corrected_for` and longer.
 
     Windows that start before `since` cannot be missed.
     """
     first, last = wids_of(starts, window)
     first, closed = np.maximum(first, first_wid_since(since, window)), last_closed(punctuation, window)
     some = (first <= closed) & (first <= last)
-    return some, some & (last <= closed)
+    return some, some & (last <= last_closed(punctuation - corrected_for, window))
 
 
 def last_closed(punctuation: Array | int, window: SlicedWindow) -> Array | int:
@@ -102,9 +105,12 @@ class LandmarkSet:
         landmarks = ends - 1 - (ends - 1 - offset[owner]) % np.maximum(period, 1)
         return np.where(period == 0, BEGINNING, landmarks), ends
 
-    def missed(self, starts: Array, *, punctuation: int, since: Array) -> tuple[Array, Array]:
+    def missed(self, starts: Array, *, punctuation: int, since: Array, corrected_for: int = 0) -> tuple[Array, Array]:
         """As `WindowSet.missed`: queries × slices."""
-        found = [missed(starts, punctuation=punctuation, window=window, since=int(since[at])) for at, window in enumerate(self.windows)]
+        found = [
+            missed(starts, punctuation=punctuation, window=window, since=int(since[at]), corrected_for=corrected_for)
+            for at, window in enumerate(self.windows)
+        ]
         return np.array([some for some, _ in found]), np.array([every for _, every in found])
 
     def horizon(self, punctuation: int) -> int:

@@ -5,26 +5,40 @@ In: counted by `assembly` and `closing`. Out: goes into the slice log with every
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.errors import DataError
-from muntin.timeline import BEGINNING
+from muntin.timeline import BEGINNING, END
 
 
 @dataclass
 class QueryLife:
-    """`since`: windows that start before it are none of this query's. `begun`: EMIT EMPTY has had its first window.
+    """`since`: windows that start before it are none of this query's. `first`: where the first window ends that EMIT EMPTY emitted.
 
-    `late` rows missed a window that had closed; `dropped` ones missed all of theirs.
+    `late` rows came after a window of theirs had closed; `dropped` ones count in none. Among the `results` there are `early` ones and
+    `corrected` ones.
     """
 
     since: int = BEGINNING
     windows: int = 0
     results: int = 0
+    early: int = 0
+    corrected: int = 0
     late: int = 0
     dropped: int = 0
-    begun: bool = False
+    first: int = END
     stopped: str = ""
+
+    @property
+    def begun(self) -> bool:
+        """Whether EMIT EMPTY has had its first window."""
+        return self.first < END
+
+
+def stopped(lives: Mapping[str, QueryLife]) -> dict[str, str]:
+    """Queries that stopped on their data, with the error of each."""
+    return {name: life.stopped for name, life in lives.items() if life.stopped}
 
 
 @dataclass(frozen=True, order=True)

@@ -61,6 +61,16 @@ class LaneMatrix:
         self._cells = self._arena.kept(np.ascontiguousarray(self.view[:, columns]))
         self._first, self._columns = 0, len(columns)
 
+    def excerpt(self, columns: Array) -> LaneMatrix:
+        """A copy of some columns, in the memory of the process."""
+        copied = LaneMatrix(self._lane, self._identity)
+        copied._cells = np.ascontiguousarray(self.view[:, columns])
+        copied._rows, copied._columns = copied._cells.shape
+        return copied
+
+    def clear(self) -> None:
+        self.view[:] = self._identity
+
     def _reserve(self, rows: int, columns: int) -> None:
         """Room for so many rows and columns. Where dropped rows leave enough of it, what is there moves to the front."""
         room, width = self._cells.shape

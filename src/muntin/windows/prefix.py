@@ -60,6 +60,10 @@ class PrefixColumn(RangeColumn):
             tuple(view[last, pairs.strand] for view in self.state), tuple(view[first, pairs.strand] for view in self.state)
         )
 
+    def combine_apart(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        """A subtraction leaves no trace."""
+        return self.combine(runs, pairs, starts)
+
     def cells(self) -> State:
         return self.partial.uncombine(tuple(view[1:] for view in self.state), tuple(view[:-1] for view in self.state))
 

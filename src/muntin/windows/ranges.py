@@ -91,6 +91,15 @@ class RangeColumn(ABC):
         """The state of each pair: its strand over the slices of its run."""
 
     @abstractmethod
+    def combine_apart(self, runs: Runs, pairs: Pairs, starts: Array) -> State:
+        """The same for runs of any time, of open windows and of windows closed long ago, leaving no trace for later calls of `combine`."""
+
+    def clear(self) -> None:
+        """Every cell holds nothing again."""
+        for lane in self.lanes:
+            lane.clear()
+
+    @abstractmethod
     def cells(self) -> State:
         """The states cell by cell, slices × strands: what a snapshot keeps."""
 

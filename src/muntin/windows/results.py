@@ -21,7 +21,7 @@ from muntin.errors import DataError
 from muntin.expression.evaluate import Scope, compiled
 from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound
 from muntin.plan.shared import PartialColumn, QueryPlan
-from muntin.query.model import Query
+from muntin.query.model import FINAL, REVISION, Query
 from muntin.schema import Kind, Type
 from muntin.semantics import Measure, Unit
 from muntin.timeline import BEGINNING
@@ -29,19 +29,22 @@ from muntin.timeline import BEGINNING
 
 @dataclass(frozen=True)
 class Rows:
-    """The result rows to be: for each, the index of its window and the number of its group."""
+    """The result rows to be: for each, the index of its window, the number of its group, and how often it was emitted before."""
 
     window: Array
     group: Array
     start: Array
     end: Array
     keys: Sequence[pa.Array]
+    revision: Array
+    final: bool = True  #: not running values of open windows
 
     def __len__(self) -> int:
         return len(self.window)
 
     def at(self, chosen: Array) -> Rows:
-        return Rows(self.window[chosen], self.group[chosen], self.start[chosen], self.end[chosen], self.keys)
+        window, group, start, end, revision = (one[chosen] for one in (self.window, self.group, self.start, self.end, self.revision))
+        return Rows(window, group, start, end, self.keys, revision, self.final)
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ def result_schema(query: Query) -> pa.Schema:
     """The columns of a query's results."""
     bound = query.window.measure.bound_type
     fields = [("window_start", bound), ("window_end", bound), *((output.name, output.expression.type) for output in query.outputs)]
-    return pa.schema([(name, arrow_type(type)) for name, type in fields])
+    return pa.schema([(name, arrow_type(type)) for name, type in [*fields, *query.marks]])
 
 
 class SelectList:
@@ -104,7 +107,12 @@ class SelectList:
         columns = [projection.column(rows, calls, found) for projection in self.outputs]
         failures += [Failure(int(kept[failure.row]), failure.error) for failure in found]
         bounds = [bound_column(ticks, self.plan.query.window.measure) for ticks in (rows.start, rows.end)]
-        return pa.Table.from_arrays([*bounds, *columns], schema=self.schema), kept, failures
+        return pa.Table.from_arrays([*bounds, *columns, *self._marks(rows)], schema=self.schema), kept, failures
+
+    def _marks(self, rows: Rows) -> list[pa.Array]:
+        """What says of each result if it is a correction, and if it is final; where the query asks for such."""
+        told = {REVISION: pa.array(rows.revision, type=pa.int64()), FINAL: pa.array(np.full(len(rows), rows.final))}
+        return [told[name] for name, _ in self.plan.query.marks]
 
 
 def bound_column(ticks: Array, measure: Measure) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from muntin.columnar import integers
 from muntin.plan.shared import PartialColumn, QueryPlan
 from muntin.windows.assembly import Assembly
+from muntin.windows.household import Household
 from muntin.windows.shards import Layout, Partials, key_names, key_types
 from muntin.windows.store import Folded, SliceStore
 
@@ -23,7 +24,8 @@ from muntin.windows.store import Folded, SliceStore
 class Holding:
     """The states of a store: the predicate is the first key of `partials`, as a position in `predicates`.
 
-    A predicate is named by a query that has it, a column by a query and its position among the query's columns.
+    A predicate is named by a query that has it, a column by a query and its position among the columns held for the query. Without columns
+    it is the revisions of a query's results: where the window ends, the revision, the group.
     """
 
     predicates: tuple[str, ...]
@@ -34,13 +36,22 @@ class Holding:
 def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], columns: Sequence[tuple[str, int]]) -> Layout:
     """The form of a holding's partials; of slide-by-tuple windows, see `tupleassembly`."""
     family = plans[predicates[0]].family
-    own = ("kind", "marks") if family.by_tuple else ("predicate",)
+    own = ("kind", "marks") if family.by_tuple else ("predicate",) if columns else ("revision",)
     names, types = (*own, *key_names(family)), (*(pa.int64() for _ in own), *key_types(family))
-    return Layout(names, types, tuple(plans[name].columns[at] for name, at in columns))
+    return Layout(names, types, tuple(plans[name].held[at] for name, at in columns))
 
 
 def snapshot(assembly: Assembly) -> list[Holding]:
-    return [holding(store) for home in assembly.households.values() for store in home.stores]
+    homes = assembly.households.values()
+    of_stores = [holding(store) for home in homes for store in home.stores]
+    return of_stores + [revised(home, name) for home in homes for name, held in home.revisions.items() if len(held)]
+
+
+def revised(home: Household, query: str) -> Holding:
+    """The revisions of a query's results."""
+    ends, groups, revisions = home.revisions[query].held()
+    keys = (pa.array(revisions), *(column.take(pa.array(groups)) for column in home.groups.columns()))
+    return Holding((query,), (), Partials(ends, keys, ()))
 
 
 def holding(store: SliceStore) -> Holding:
@@ -49,7 +60,7 @@ def holding(store: SliceStore) -> Holding:
     by_column: dict[PartialColumn, tuple[str, int]] = {}
     for name, plan in store.plans.items():
         by_predicate.setdefault(store.predicates[plan.query.where], name)
-        for at, column in enumerate(plan.columns):
+        for at, column in enumerate(plan.held):
             by_column.setdefault(column, (name, at))
     numbers = np.array(sorted(by_predicate), dtype=np.int64)
     group = pa.array(held.group)
@@ -65,10 +76,13 @@ def restore(assembly: Assembly, holdings: Sequence[Holding], punctuation: int) -
     for one in holdings:
         plan = plans[one.predicates[0]]
         home = assembly.households[assembly.home_of(plan)]
+        group = home.groups.numbers(one.partials.keys[1:], len(one.partials))
+        if not one.columns:
+            home.revisions[one.predicates[0]].take_back(one.partials.at, group, integers(one.partials.keys[0], null=0))
+            continue
         numbers = np.array([home.predicates[plans[name].query.where] for name in one.predicates], dtype=np.int64)
         starts, at = np.unique(one.partials.at, return_inverse=True)
-        group = home.groups.numbers(one.partials.keys[1:], len(one.partials))
-        columns = [plans[name].columns[place] for name, place in one.columns]
+        columns = [plans[name].held[place] for name, place in one.columns]
         states = dict(zip(columns, one.partials.states, strict=True))
         folded = Folded(starts, at, numbers[integers(one.partials.keys[0], null=0)], group, states)
         home.absorb(folded, punctuation=punctuation)

@@ -18,7 +18,7 @@ from muntin.aggregates.sums import Count
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
 from muntin.plan.numbering import distinct
-from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
+from muntin.plan.shared import ROWS, News, PartialColumn, QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.semantics import LandmarkWindow, SlicedWindow
 from muntin.windows.arena import Arena
@@ -80,7 +80,7 @@ class SliceStore:
         self.plans[plan.query.name] = plan
         self.slices.add(plan.query.sliding)
         self.predicates[where] = predicate
-        for column in plan.columns:
+        for column in plan.held:
             self._uses[where, column] += 1
             self._standing[column] += 1
             if column not in self.columns:
@@ -91,7 +91,7 @@ class SliceStore:
         plan = self.plans.pop(name)
         where = plan.query.where
         self.slices.remove(plan.query.sliding)
-        for column in plan.columns:
+        for column in plan.held:
             self._uses[where, column] -= 1
             self._standing[column] -= 1
             if not self._standing[column]:
@@ -104,6 +104,11 @@ class SliceStore:
     @property
     def windows(self) -> set[SlicedWindow]:
         return {plan.query.sliding for plan in self.plans.values()}
+
+    @property
+    def news(self) -> list[PartialColumn]:
+        """Columns of rows that early results have not told of."""
+        return [column for column in self.columns if isinstance(column.partial, News)]
 
     def waste(self, columns: Sequence[PartialColumn]) -> float:
         """How many cells there would be for each one used, if a predicate with these columns came in."""
@@ -144,7 +149,8 @@ class SliceStore:
         firsts = np.nonzero(np.diff(cell[order], prepend=-1))[0]
         once = len(firsts) == len(order)
         slices, strands = slices[order][firsts], strands[order][firsts]
-        for column, state in folded.states.items():
+        news = dict.fromkeys(self.news, folded.states[ROWS])
+        for column, state in (news | dict(folded.states)).items():
             if column not in self.columns:
                 continue
             sorted_state = tuple(lane[order] for lane in state)

@@ -25,6 +25,11 @@ class ByPredicate:
     strands: Array
     predicates: Array
 
+    def among(self, chosen: Array) -> ByPredicate:
+        """Those of which the mask is true."""
+        kept = np.nonzero(chosen[self.strands])[0]
+        return ByPredicate(self.strands[kept], self.predicates[kept])
+
     def spans(self, predicates: Array) -> tuple[Array, Array]:
         """Where the strands of each predicate begin, and how many they are."""
         first = np.searchsorted(self.predicates, predicates)
@@ -62,17 +67,20 @@ class StrandIndex:
         predicates: Array = self._pairs.codes & _MASK
         return predicates
 
-    def counts(self, predicates: Array) -> Array:
-        """How many strands each predicate has."""
-        return self._sorted().spans(predicates)[1]
+    def counts(self, predicates: Array, among: Array | None = None) -> Array:
+        """How many strands each predicate has; of those `among` them, if a mask is given."""
+        return self._chosen(among).spans(predicates)[1]
 
-    def of(self, predicates: Array) -> Array:
+    def of(self, predicates: Array, among: Array | None = None) -> Array:
         """The strands of each predicate in turn, sorted by the values of their groups."""
-        held = self._sorted()
+        held = self._chosen(among)
         first, count = held.spans(predicates)
         before = np.cumsum(count) - count
         strands: Array = held.strands[np.repeat(first - before, count) + np.arange(count.sum())]
         return strands
+
+    def _chosen(self, among: Array | None) -> ByPredicate:
+        return self._sorted() if among is None else self._sorted().among(among)
 
     def _sorted(self) -> ByPredicate:
         order = self.groups.order()

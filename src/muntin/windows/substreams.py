@@ -41,6 +41,25 @@ NO_SUBSTREAMS = Substreams()
 
 
 @dataclass(frozen=True)
+class Reach:
+    """The punctuation of all groups, or where they have their own, of each."""
+
+    overall: int
+    by_group: Array | None = None
+
+    def of(self, group: Array) -> Array | int:
+        return self.overall if self.by_group is None else self.by_group[group]
+
+    @property
+    def lowest(self) -> int:
+        return self.overall
+
+    @property
+    def highest(self) -> int:
+        return self.overall if self.by_group is None else int(self.by_group.max(initial=self.overall))
+
+
+@dataclass(frozen=True)
 class Closed:
     """Per group: windows that end at or below `before` were closed already, those up to `now` close."""
 

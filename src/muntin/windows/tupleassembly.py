@@ -6,7 +6,7 @@ for snapshots. Convention: what `assembly` is for windows of slices. Queries sha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,16 +17,18 @@ from muntin.columnar import integers
 from muntin.plan.shared import SharedPlan
 from muntin.timeline import BEGINNING
 from muntin.windows.assembly import Aggregations
-from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding
+from muntin.windows.tuplekept import TupleKept
 from muntin.windows.tuplequery import TupleQuery
 from muntin.windows.tuplerows import TupleRows
 from muntin.windows.tuplesnapshots import Held, held, restore
 
-#: What a row of a holding is: one of the rows in hand, or a partition's count of tuples below the punctuation.
-WAITING, CURRENT, PREVIOUS, BELOW = range(4)
+#: What a row of a holding is: one of the rows in hand, a partition's count of tuples below the punctuation, a row that is kept for early
+#: and corrected results, or a revision.
+WAITING, CURRENT, PREVIOUS, BELOW, KEPT, NEWS, REVISIONS = range(7)
 
 
 @dataclass
@@ -58,27 +60,39 @@ class TupleAssembly:
             self.queries[name].plan = one
         self.plan = plan
 
-    def step(self, partials: Sequence[Partials], punctuation: int, latest: int) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, then close what the punctuation closes. Exhaust it before the next step."""
+    def step(self, partials: Sequence[Partials], punctuation: int, latest: int, early: Collection[int] = ()) -> Iterator[ResultChunk]:
+        """Absorb the partials of one batch, correct, close, and give early results, as `Assembly.step` does. Exhaust it before the next."""
         self.latest = max(self.latest, latest)
         for name, query in self.queries.items():
             life = self.lives[name]
             if not life.stopped:
                 rows = query.rows(partials[query.plan.grouping], self.plan.groupings[query.plan.grouping])
-                query.windows.absorb(query.in_time(life, rows))
+                rows = query.in_time(life, rows)
+                if query.kept is not None:
+                    yield from self._recorded(life, corrected(query, query.kept, rows, life))
+                query.windows.absorb(rows)
                 yield from self._closed(query, life, punctuation)
+                if query.kept is not None:
+                    yield from self._early(query, query.kept, life, early)
         self.punctuation = max(punctuation, self.punctuation)
 
     def _closed(self, query: TupleQuery, life: QueryLife, punctuation: int) -> Iterator[ResultChunk]:
         before = query.windows.work.combines
-        for ends in query.windows.close(punctuation):
-            if not life.stopped:
-                chunk = query.results(ends, life)
-                life.windows += chunk.windows
-                life.results += chunk.table.num_rows
-                if chunk.table.num_rows or chunk.error:
-                    yield chunk
+        yield from self._recorded(life, (query.closed(ends, life) for ends in query.windows.close(punctuation) if not life.stopped))
         self.aggregations.final += query.windows.work.combines - before
+
+    def _early(self, query: TupleQuery, kept: TupleKept, life: QueryLife, due: Collection[int]) -> Iterator[ResultChunk]:
+        every = query.plan.query.emit_every
+        if every is not None and every.micros in due:
+            yield from self._recorded(life, (query.early(ends, life) for ends in kept.early() if not life.stopped))
+        kept.prune()
+
+    @staticmethod
+    def _recorded(life: QueryLife, chunks: Iterable[ResultChunk]) -> Iterator[ResultChunk]:
+        for chunk in chunks:
+            chunk.count(life)
+            if chunk.table.num_rows or chunk.error:
+                yield chunk
 
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
@@ -111,24 +125,43 @@ class TupleAssembly:
         return self.slices
 
 
+def corrected(query: TupleQuery, kept: TupleKept, rows: TupleRows, life: QueryLife) -> Iterator[ResultChunk]:
+    """Keep the rows of a batch, and give the results that late ones among them change."""
+    kept.add(rows)
+    late = rows.where(rows.ticks < query.windows.punctuation)
+    if kept.corrected_for and len(late):
+        for again in kept.corrected(late):
+            if not life.stopped:
+                yield query.corrected(again, life, kept.revisions)
+
+
 def holding(name: str, query: TupleQuery) -> Holding:
-    """What a query holds, as partials: what each row is, its marks, its group; what is told follows from the rest."""
+    """What a query holds, as partials: what each row is, its marks, its group."""
     state = held(query.windows)
     first_of = np.unique(state.partition, return_index=True)[1]  # a series that names each partition
     blank = query.windows.columns.blank(len(first_of))
     counts = TupleRows(first_of, state.below[: len(first_of)], np.zeros(len(first_of), dtype=np.int64), blank)
-    parts = [state.waiting, state.current, state.previous, counts]
-    kinds = np.repeat([WAITING, CURRENT, PREVIOUS, BELOW], [len(part) for part in parts])
+    parts = [state.waiting, state.current, state.previous, counts, *kept_rows(query)]
+    kinds = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows = query.windows.columns.together(parts)
     keys = (pa.array(kinds), pa.array(rows.marks), *(column.take(pa.array(rows.series)) for column in query.groups.columns()))
     columns = tuple((name, number) for number in range(len(query.plan.columns)))
-    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states[1:]))
+    return Holding((name,), columns, Partials(rows.ticks, keys, rows.states))
+
+
+def kept_rows(query: TupleQuery) -> list[TupleRows]:
+    """What is kept for early and corrected results, and revisions as rows: the window's tick, the revision as marks."""
+    kept, columns = query.kept, query.windows.columns
+    if kept is None:
+        return []
+    ticks, series, revisions = kept.revisions.held()
+    return [columns.together(kept.told), columns.together(kept.news), TupleRows(series, ticks, revisions, columns.blank(len(ticks)))]
 
 
 def take_back(query: TupleQuery, partials: Partials, punctuation: int) -> None:
     kinds, marks = (integers(key, null=0) for key in partials.keys[:2])
     series = query.series(partials.keys[2:], len(partials))
-    rows = TupleRows(series, partials.at, marks, query.with_told(partials.states))
+    rows = TupleRows(series, partials.at, marks, partials.states)
     partition = query.windows.partition
     below = np.zeros(len(query.windows.below), dtype=np.int64)
     counts = of_kind(rows, kinds, BELOW)
@@ -136,6 +169,10 @@ def take_back(query: TupleQuery, partials: Partials, punctuation: int) -> None:
     waiting, current, previous = (of_kind(rows, kinds, kind) for kind in (WAITING, CURRENT, PREVIOUS))
     nothing = np.empty(0, dtype=np.int64)  # the series are there already
     restore(query.windows, Held(punctuation, nothing, below, waiting, current, previous))
+    if query.kept is not None:
+        told, news, revisions = (of_kind(rows, kinds, kind) for kind in (KEPT, NEWS, REVISIONS))
+        query.kept.told, query.kept.news = [told], [news]
+        query.kept.revisions.take_back(revisions.ticks, revisions.series, revisions.marks)
 
 
 def of_kind(rows: TupleRows, kinds: Array, kind: int) -> TupleRows:

@@ -29,14 +29,19 @@ class TupleRows:
     def __len__(self) -> int:
         return len(self.ticks)
 
-    def at(self, rows: Array) -> TupleRows:
+    def at(self, rows: Array | slice) -> TupleRows:
         return TupleRows(self.series[rows], self.ticks[rows], self.marks[rows], chosen(self.states, rows))
 
     def where(self, condition: Array) -> TupleRows:
-        return self if condition.all() else self.at(np.nonzero(condition)[0])
+        """Not copied where most rows are chosen and lie side by side, as they do when a stream comes in order."""
+        if condition.all():
+            return self
+        rows = np.nonzero(condition)[0]
+        in_one_piece = 2 * len(rows) > len(self) and rows[-1] - rows[0] == len(rows) - 1
+        return self.at(slice(rows[0], rows[-1] + 1) if in_one_piece else rows)
 
 
-def chosen(states: States, rows: Array) -> States:
+def chosen(states: States, rows: Array | slice) -> States:
     return tuple(tuple(lane[rows] for lane in state) for state in states)
 
 

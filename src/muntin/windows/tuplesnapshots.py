@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from muntin.aggregates.base import Array
 from muntin.windows.bytuple import TupleWindows
 from muntin.windows.tuplerows import TupleRows
@@ -40,6 +42,6 @@ def restore(windows: TupleWindows, state: Held) -> None:
     windows.add_series(state.partition)
     windows.below = state.below.copy()
     windows.begin_at(state.punctuation)
-    windows.previous = state.previous
+    windows.previous = state.previous.at(np.lexsort((state.previous.ticks, state.previous.series)))  # series may have other numbers now
     windows.hold(state.current)
     windows.wait(state.waiting)

@@ -9,12 +9,12 @@ of the entry with its `stops`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields, replace
 
 from muntin.plan.shared import SharedPlan
 from muntin.windows.assembly import Assembly
-from muntin.windows.closing import ResultChunk
 from muntin.windows.life import QueryLife, Stop
+from muntin.windows.lowering import ResultChunk
 from muntin.windows.shards import Partials
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 
@@ -23,7 +23,8 @@ from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 class Turn:
     """All that an entry does to an instance besides its partials. `plan` has the queries that are spread, under all groupings.
 
-    `latest` is the greatest time so far; `substreams` says which groups are further than all.
+    `latest` is the greatest time so far; `substreams` says which groups are further than all; `early` are the EMIT EVERY, in
+    microseconds, of queries that give early results.
     """
 
     plan: SharedPlan
@@ -31,6 +32,7 @@ class Turn:
     latest: int
     substreams: Substreams = NO_SUBSTREAMS
     stops: Mapping[str, Stop] = field(default_factory=dict)
+    early: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -39,15 +41,27 @@ class Count:
 
     windows: int = 0
     results: int = 0
+    early: int = 0
+    corrected: int = 0
     late: int = 0
     dropped: int = 0
 
     @classmethod
     def of(cls, life: QueryLife) -> Count:
-        return cls(life.windows, life.results, life.late, life.dropped)
+        return cls(*(getattr(life, one.name) for one in fields(cls)))
 
     def since(self, was: Count) -> Count:
-        return Count(self.windows - was.windows, self.results - was.results, self.late - was.late, self.dropped - was.dropped)
+        return Count(*(now - before for now, before in zip(astuple(self), astuple(was), strict=True)))
+
+    def beside(self, other: Count) -> Count:
+        """Of two instances. They have windows in common, not groups: the one that closed more of them counts."""
+        added = Count(*(one + another for one, another in zip(astuple(self), astuple(other), strict=True)))
+        return replace(added, windows=max(self.windows, other.windows))
+
+    def count(self, life: QueryLife) -> None:
+        """Into what the query went through."""
+        for one in fields(self):
+            setattr(life, one.name, getattr(life, one.name) + getattr(self, one.name))
 
 
 @dataclass(frozen=True)
@@ -74,7 +88,7 @@ class Taking:
 
     def results(self) -> Iterator[ResultChunk]:
         turn = self.turn
-        yield from self.assembly.step(self.partials, turn.punctuation, turn.latest, turn.substreams, turn.stops)
+        yield from self.assembly.step(self.partials, turn.punctuation, turn.latest, turn.substreams, turn.stops, turn.early)
 
     def report(self) -> Report:
         assembly = self.assembly
@@ -91,14 +105,12 @@ class Taking:
 
 
 def together(reports: Sequence[Report]) -> Report:
-    """Of all instances. Windows are counted by the instance that closed most of a query: they have them in common, not their groups."""
+    """Of all instances."""
     counts: dict[str, Count] = {}
     stops: dict[str, Stop] = {}
     for report in reports:
         for name, one in report.counts.items():
-            known = counts.get(name, Count())
-            late, dropped = known.late + one.late, known.dropped + one.dropped
-            counts[name] = Count(max(known.windows, one.windows), known.results + one.results, late, dropped)
+            counts[name] = counts.get(name, Count()).beside(one)
         for name, stop in report.stops.items():
             stops[name] = min(stops.get(name, stop), stop)
     groups_of = {name: sum(report.groups_of.get(name, 0) for report in reports) for report in reports for name in report.groups_of}

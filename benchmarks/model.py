@@ -14,6 +14,8 @@ import numpy as np
 
 #: The terms: the batch itself, rows, shards, results (windows × groups × queries), tasks, files of results.
 TERMS = ("batch", "row", "shard", "result", "task", "file")
+#: What the driver's Python has to do with, by where windows are assembled: where that is on executors, it sees names and counts.
+SERIAL = {"driver": ("batch", "shard", "result", "file"), "executors": ("batch", "task", "file")}
 #: What more cores share.
 DIVIDED = ("row", "shard", "result", "task", "file")
 
@@ -83,18 +85,17 @@ class Model:
 
 def fitted(runs: Sequence[Run], cores: int) -> Model:
     """To runs in one place, on a machine with so many cores."""
-    amounts = np.array([[run.load.amounts[term] for term in TERMS] for run in runs])
-    serial, parallel = (
-        dict(zip(TERMS, constants(amounts, np.array([getattr(run.cost, part) for run in runs])).tolist(), strict=True))
-        for part in ("serial", "parallel")
-    )
+    serial = constants(runs, SERIAL[runs[0].load.place], [run.cost.serial for run in runs])
+    parallel = constants(runs, TERMS, [run.cost.parallel for run in runs])
     alone = Model(serial, parallel, 0.0)
     waits = [run.cost.wall - alone.wall(run.load, cores) for run in runs]
     return Model(serial, parallel, max(0.0, float(np.median(waits))))
 
 
-def constants(amounts: np.ndarray, seconds: np.ndarray) -> np.ndarray:
-    """The least squares of relative errors, with no constant below zero."""
+def constants(runs: Sequence[Run], terms: Sequence[str], measured: Sequence[float]) -> dict[str, float]:
+    """The least squares of relative errors, with no constant below zero; terms that are not given have none."""
+    amounts = np.array([[run.load.amounts[term] * (term in terms) for term in TERMS] for run in runs])
+    seconds = np.array(measured)
     weights = 1 / np.maximum(seconds, 1e-3)  # of a time that short the error is the clock's
     weighted = amounts * weights[:, None]
     scale = np.maximum(np.abs(weighted).max(axis=0), 1e-300)
@@ -105,7 +106,7 @@ def constants(amounts: np.ndarray, seconds: np.ndarray) -> np.ndarray:
             found[used] = solved / scale[used]
             break
         used[np.nonzero(used)[0][solved.argmin()]] = False
-    return found
+    return dict(zip(TERMS, found.tolist(), strict=True))
 
 
 def error(predicted: float, measured: float) -> float:

@@ -32,12 +32,15 @@ from benchmarks import (
     report_figures,
     report_latency,
     report_long,
+    report_model,
     report_queries,
     report_scale,
     report_tuples,
     report_workload,
     restart,
+    scaling,
     slide_by_tuple,
+    touched,
     tuple_windows,
     workers,
 )
@@ -70,12 +73,16 @@ def of_workload(workload: Workload) -> Benchmark:
 #: An hour of a million groups, full before it is measured.
 MILLION = groups.Setup(groups=(1_000_000,), places=("executors",), minutes=60, batches=66, warmups=60)
 
+#: A million partials of state, held by instances.
+SPREAD_RESTART = restart.Setup(batches=200, groups=17_000, restarts=3, assembly="executors")
+
 BENCHMARKS = {
     **{name: of_workload(workload) for name, workload in WORKLOADS.items()},
     "queries": Benchmark(many_queries.Setup(), many_queries.run, plots.queries, report_queries.report),
     "churn": Benchmark(churn.Setup(), churn.run, plots.churn, report_churn.report),
     "long_windows": Benchmark(long_windows.Setup(), long_windows.run, plots.long_windows, report_long.long_report),
     "restart": Benchmark(restart.Setup(), restart.run, plots.restart, report_long.restart_report),
+    "restart_executors": Benchmark(SPREAD_RESTART, restart.run, plots.restart, report_long.restart_report),
     "slide_by_tuple": Benchmark(slide_by_tuple.Setup(), slide_by_tuple.run, plots_figures.slide_by_tuple, report_tuples.slide_report),
     "tuple_windows": Benchmark(tuple_windows.Setup(), tuple_windows.run, plots_figures.tuple_windows, report_tuples.counted_report),
     "panes": Benchmark(panes.Setup(), panes.run, plots_figures.panes, report_figures.panes_report),
@@ -83,6 +90,8 @@ BENCHMARKS = {
     "latency": Benchmark(latency.Setup(), latency.run, plots_figures.latency, report_latency.latency_report),
     "groups": Benchmark(groups.Setup(), groups.run, plots_scale.groups, report_scale.groups_report),
     "million": Benchmark(MILLION, groups.run, plots_scale.million, report_scale.million_report),
+    "touched": Benchmark(touched.Setup(), touched.run, plots_scale.touched, report_scale.touched_report),
+    "scaling": Benchmark(scaling.Setup(), scaling.run, report_model.plot, report_model.report),
     "workers": Benchmark(workers.Setup(), workers.run, plots_scale.workers, report_scale.workers_report),
 }
 

@@ -2,8 +2,7 @@
 
 In: a session, numbers of groups, minutes of RANGE. Out: a `Grown` for each number of groups and place of assembly.
 Convention: a batch is one Parquet file of one minute with a row of every group, so every batch closes one window with every group. Results
-go to Parquet files, which are checked. Memory is what this process and all that it started had at the most (PSS: what they share counts
-once), sampled twice a second.
+go to Parquet files, which are checked. Memory is what this process and all that it started had at the most.
 """
 
 from __future__ import annotations
@@ -11,10 +10,7 @@ from __future__ import annotations
 import re
 import statistics
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,25 +21,24 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
-from benchmarks.batches import ONE_A_BATCH, write_batch
+from benchmarks.apart import apart
 from benchmarks.measuring import Tick, progress
-from muntin import Engine, FileSink, Layout, Pace, Trigger
+from benchmarks.minutes import one_query, values_of, write_minute
+from benchmarks.processes import highest_memory
+from muntin import Engine, FileSink, Layout, Pace, Trigger, session
 from muntin.timeline import MINUTE
-
-PIPELINE = f"""
-CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
-CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
-"""
-SAMPLES_A_SECOND = 2
 
 
 @dataclass(frozen=True)
 class Setup:
+    """Each case has a process of its own, with Muntin's default memory for the JVM; without `memory` it is in the session given."""
+
     groups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     places: tuple[str, ...] = ("driver", "executors")
     minutes: int = 5
     batches: int = 10
     warmups: int = 3
+    memory: str = "2g"
 
 
 @dataclass(frozen=True)
@@ -68,45 +63,53 @@ class Curve:
     found: list[Grown] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Case:
+    groups: int
+    place: str
+    setup: Setup
+
+
 def run(spark: SparkSession, setup: Setup, console: Console) -> Curve:
     curve = Curve(setup)
     with progress(console, "groups", len(setup.groups) * len(setup.places)) as tick:
         for groups in setup.groups:
             for place in setup.places:
-                curve.found.append(grown(spark, setup, groups, place, tick))
+                case = Case(groups, place, setup)
+                tick(f"{groups:,} groups, {place}")
+                curve.found.append(apart(alone, case, tick) if setup.memory else grown(spark, case))
     return curve
 
 
-def grown(spark: SparkSession, setup: Setup, groups: int, place: str, tick: Tick) -> Grown:
-    tick(f"{groups:,} groups, {place}")
+def alone(case: Case, _: Tick) -> Grown:
+    spark = session("muntin benchmarks", **{"spark.driver.memory": case.setup.memory})
+    try:
+        return grown(spark, case)
+    finally:
+        spark.stop()
+
+
+def grown(spark: SparkSession, case: Case) -> Grown:
+    setup = case.setup
     with tempfile.TemporaryDirectory(prefix="muntin-groups-") as scratch:
         directory = Path(scratch)
         (directory / "minutes").mkdir()
         for minute in range(setup.batches):
-            write_minute(directory / "minutes", minute, groups)
+            write_minute(directory / "minutes", minute, case.groups)
         with highest_memory() as memory:
-            seconds = run_to_end(spark, setup, directory, place)[setup.warmups :]
-            write_minute(directory / "minutes", setup.batches, groups)
+            seconds = run_to_end(spark, setup, directory, case.place)[setup.warmups :]
+            write_minute(directory / "minutes", setup.batches, case.groups)
             began = time.perf_counter()
-            run_to_end(spark, setup, directory, place)
+            run_to_end(spark, setup, directory, case.place)
             restart = time.perf_counter() - began
-        checked = check(directory / "out", setup, groups)
-    return Grown(groups, place, tuple(seconds), memory[0], checked, restart)
-
-
-def write_minute(directory: Path, minute: int, groups: int) -> None:
-    times = pa.array(np.full(groups, minute * MINUTE), type=pa.timestamp("us", tz="UTC"))
-    write_batch(directory, minute, pa.table({"ts": times, "g": pa.array(np.arange(groups)), "x": values_of(minute, groups)}))
-
-
-def values_of(minute: int, groups: int) -> np.ndarray:
-    return np.random.default_rng(minute).random(groups) + 1e-3
+        checked = check(directory / "out", setup, case.groups)
+    return Grown(case.groups, case.place, tuple(seconds), memory[0], checked, restart)
 
 
 def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -> list[float]:
     """Take every file there is, one a batch; the seconds from the end of one batch to the end of the next."""
     engine = Engine(spark, assembly=place)
-    engine.execute(PIPELINE.format(path=directory / "minutes", minutes=setup.minutes))
+    engine.execute(one_query(directory / "minutes", setup.minutes))
     ends = [time.perf_counter()]
     sink = FileSink(directory / "out", "parquet", Layout.PARTS)
     trigger = Trigger(Pace.AVAILABLE_NOW)
@@ -116,61 +119,18 @@ def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -
 
 
 def check(out: Path, setup: Setup, groups: int) -> int:
-    """Compare every window that closed with its minutes: all but the last minute's."""
-    found = pa.concat_tables([pq.read_table(part) for part in sorted((out / "q").glob("*.parquet"))])
-    found = found.sort_by([("window_end", "ascending"), ("g", "ascending")])
-    values = np.array([values_of(minute, groups) for minute in range(setup.batches + 1)])
-    windows = [values[max(0, end - setup.minutes) : end] for end in range(1, setup.batches + 1)]
-    truth = {
-        "n": np.concatenate([np.full(groups, len(window)) for window in windows]),
-        "s": np.concatenate([window.sum(axis=0) for window in windows]),
-        "m": np.concatenate([window.max(axis=0) for window in windows]),
-    }
-    for column, expected in truth.items():
-        ours = found[column].to_numpy()
-        if len(ours) != len(expected) or not np.allclose(ours, expected, rtol=1e-12, atol=0):
-            raise differing(f"{groups} groups", f"column {column}")
-    return int(found.num_rows)
-
-
-@contextmanager
-def highest_memory() -> Iterator[list[int]]:
-    """The most memory that this process and its descendants have while it is entered, in bytes."""
-    most, done = [0], threading.Event()
-
-    def sample() -> None:
-        while not done.wait(1 / SAMPLES_A_SECOND):
-            most[0] = max(most[0], memory_of(descendants()))
-
-    thread = threading.Thread(target=sample, daemon=True)
-    thread.start()
-    try:
-        yield most
-    finally:
-        done.set()
-        thread.join()
-
-
-def descendants() -> list[int]:
-    parents: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-    found = [int(Path("/proc/self").resolve().name)]
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found
-
-
-def memory_of(processes: Sequence[int]) -> int:
-    """PSS counts a page that n processes share as one n-th for each. Files that are mapped count while they are in memory."""
-    total = 0
-    for process in processes:
-        try:
-            found = re.search(r"^Pss: +(\d+)", Path(f"/proc/{process}/smaps_rollup").read_text(), re.MULTILINE)
-        except OSError:
-            continue
-        total += int(found[1]) * 1024 if found else 0
-    return total
+    """Compare every window that closed with its minutes: all but the last minute's. An entry closes one window."""
+    parts: dict[str, list[Path]] = {}
+    for part in sorted((out / "q").glob("*.parquet")):
+        parts.setdefault(re.split("[-.]", part.name)[0], []).append(part)
+    for end, entry in enumerate(sorted(parts), start=1):
+        found = pa.concat_tables([pq.read_table(part) for part in parts[entry]]).sort_by("g")
+        window = np.array([values_of(minute, groups) for minute in range(max(0, end - setup.minutes), end)])
+        truth = {"g": np.arange(groups), "n": np.full(groups, len(window)), "s": window.sum(axis=0), "m": window.max(axis=0)}
+        ends = found["window_end"].unique().cast("int64").to_pylist()
+        right = found.num_rows == groups and ends == [end * MINUTE]
+        if not right or not all(np.allclose(found[column].to_numpy(), truth[column], rtol=1e-12, atol=0) for column in truth):
+            raise differing(f"{groups} groups", f"window {end}")
+    if len(parts) != setup.batches:
+        raise differing(f"{groups} groups", f"{len(parts)} windows of {setup.batches}")
+    return len(parts) * groups

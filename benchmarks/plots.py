@@ -21,7 +21,7 @@ from benchmarks.long_windows import SteadyState
 from benchmarks.many_queries import KINDS, Growth
 from benchmarks.outcome import Outcome
 from benchmarks.report_workload import names_of
-from benchmarks.restart import RestartCurve
+from benchmarks.restart import RestartCurve, page_of
 from benchmarks.workloads import PLAIN, Form, Workload
 
 COLOURS = {
@@ -193,7 +193,7 @@ def restart(curve: RestartCurve, directory: Path) -> None:
         axes.plot(stops, [one.needed / 2**20 for one in curve.restarts], "_", color="#009e73", markersize=14, label="the windows' state")
         _batch_axes(axes, "MiB", f"{curve.setup.groups} groups, RANGE {curve.setup.minutes} min SLIDE 1 min, one minute a batch")
         axes.legend(frameon=False)
-        save(figure, directory, "restart")
+        save(figure, directory, page_of(curve.setup))
 
 
 def _legend_below(figure: Figure, *, columns: int) -> None:

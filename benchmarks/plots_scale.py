@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.groups import Curve
 from benchmarks.plots import STYLE, save
+from benchmarks.touched import Turned
 from benchmarks.workers import SpeedUp
 
 PLACES = {"driver": "#d55e00", "executors": "#0072b2"}
@@ -45,3 +47,19 @@ def workers(found: SpeedUp, directory: Path) -> None:
         axes.set_xlabel("workers, a core each")
         axes.set_ylabel("seconds a batch")
         save(figure, directory, "workers")
+
+
+def touched(found: Sequence[Turned], directory: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.subplots()
+        alive = [one.alive for one in found]
+        axes.plot(alive, [one.closing * 1e3 for one in found], "o-", color=PLACES["driver"], label="close a window")
+        for shade, number in enumerate(found[0].absorbing):
+            milliseconds = [one.absorbing[number] * 1e3 for one in found]
+            axes.plot(alive, milliseconds, "o-", color=PLACES["executors"], alpha=0.3 + 0.3 * shade, label=f"absorb {number:,} groups")
+        axes.set_xlabel("groups alive in the window")
+        axes.set_ylabel("ms of the processor")
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False)
+        save(figure, directory, "touched")

@@ -1,39 +1,32 @@
 """Restarting after many micro-batches: what a checkpoint keeps, and what is read of it, as the history grows.
 
 In: a session, the number of batches, groups and minutes of RANGE. Out: `RestartCurve`: sizes after every batch, and what each
-of a few restarts read, measured, beside what the windows needed and all that was ever logged.
-Convention: a batch is one Parquet file of one minute. The stream is stopped and started again at even distances; bytes read are
-those that this process asked the system for while the job started (`/proc/self/io`), not a sum of file sizes.
+of a few restarts read, measured, beside what the windows needed and all that was ever logged; and when its first new result came.
+Convention: a batch is one Parquet file of one minute. The stream is stopped and started again at even distances, with one new file; bytes
+read are those that Python processes asked the system for until that file's results were there, not a sum of file sizes.
 """
 
 from __future__ import annotations
 
-import re
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
-from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress
-from muntin import Engine, MemorySink, Pace, Trigger
+from benchmarks.minutes import one_query, values_of, write_minute
+from benchmarks.processes import bytes_read
+from muntin import Engine, MemorySink, Pace, RunningJob, Trigger
+from muntin.spark.assembling import Assembling
 from muntin.spark.encoding import encode_partials
 from muntin.spark.progress import Progress
-from muntin.timeline import MINUTE
-from muntin.windows.assemblies import Assemblies
 from muntin.windows.snapshots import holding_layout
-
-PIPELINE = f"""
-CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});
-CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {{minutes}} minutes SLIDE 1 minute] GROUP BY g;
-"""
 
 
 @dataclass(frozen=True)
@@ -45,9 +38,13 @@ class Setup:
     assembly: str = "driver"
 
 
+def page_of(setup: Setup) -> str:
+    return "restart" if setup.assembly == "driver" else f"restart-{setup.assembly}"
+
+
 @dataclass(frozen=True)
 class Kept:
-    """The files of a checkpoint after a batch; `logged` is the size of all log entries ever written."""
+    """The files of a checkpoint after a batch, those of instances among them; `logged` is the size of all log entries ever written."""
 
     batch: int
     entries: int
@@ -59,12 +56,15 @@ class Kept:
 
 @dataclass(frozen=True)
 class Restart:
-    """One start on a checkpoint: bytes read, bytes the state in hand takes when written down, seconds until it runs."""
+    """One start on a checkpoint: bytes read, bytes the state in hand takes when written down, seconds until it runs and until the first
+    new result.
+    """
 
     batch: int
     read: int
     needed: int
     seconds: float
+    first: float
 
 
 @dataclass
@@ -84,84 +84,82 @@ def run(spark: SparkSession, setup: Setup, console: Console) -> RestartCurve:
         for stop in stops(setup):
             for minute in range(len(list(source.iterdir())), stop):
                 write_minute(source, minute, setup.groups)
-            run_to_end(engine_over(spark, source, setup), sink, checkpoint, curve, tick)
-            curve.restarts.append(restarted(engine_over(spark, source, setup), checkpoint, stop))
+            look = looking(checkpoint / "s", curve, tick)
+            started(engine_over(spark, source, setup), sink, checkpoint, look).wait()
+            write_minute(source, stop, setup.groups)
+            curve.restarts.append(restarted(engine_over(spark, source, setup), sink, checkpoint, look, stop))
         curve.checked = check(sink, setup)
     return curve
 
 
 def stops(setup: Setup) -> Sequence[int]:
-    """After how many batches the stream is stopped, the last time at the end."""
-    return [setup.batches * (number + 1) // setup.restarts for number in range(setup.restarts)]
-
-
-def values_of(minute: int, groups: int) -> np.ndarray:
-    return np.random.default_rng(minute).random(groups) + 1e-3
-
-
-def write_minute(directory: Path, minute: int, groups: int) -> None:
-    """One row per group."""
-    times = pa.array(np.full(groups, minute * MINUTE), type=pa.timestamp("us", tz="UTC"))
-    table = pa.table({"ts": times, "g": pa.array(np.arange(groups)), "x": values_of(minute, groups)})
-    write_batch(directory, minute, table)
+    """After how many batches the stream is stopped, the last time before the last of them."""
+    return [(setup.batches - 1) * (number + 1) // setup.restarts for number in range(setup.restarts)]
 
 
 def engine_over(spark: SparkSession, source: Path, setup: Setup) -> Engine:
     engine = Engine(spark, assembly=setup.assembly)
-    engine.execute(PIPELINE.format(path=source, minutes=setup.minutes))
+    engine.execute(one_query(source, setup.minutes))
     return engine
 
 
-def run_to_end(engine: Engine, sink: MemorySink, checkpoint: Path, curve: RestartCurve, tick: Tick) -> None:
-    """Take every file there is, one a batch, and look at the checkpoint after each."""
-    logged = curve.kept[-1].logged if curve.kept else 0
+def looking(folder: Path, curve: RestartCurve, tick: Tick) -> Callable[[Progress], None]:
+    """Look at the checkpoint after every batch."""
 
     def look(_: Progress) -> None:
-        nonlocal logged
         batch = len(curve.kept) + 1
         tick(f"batch {batch}")
-        found = kept(checkpoint / "s", batch, logged)
-        logged = found.logged
-        curve.kept.append(found)
+        curve.kept.append(kept(folder, batch, curve.kept[-1].logged if curve.kept else 0))
 
-    engine.start(sink, checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), on_progress=look).wait()
+    return look
+
+
+def started(engine: Engine, sink: MemorySink, checkpoint: Path, look: Callable[[Progress], None]) -> RunningJob:
+    """A job that takes every file there is, one a batch."""
+    return engine.start(sink, checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), on_progress=look)
 
 
 def kept(folder: Path, batch: int, logged: int) -> Kept:
     """What is there now. A batch that ended with a snapshot has no entry of its own left: its size is that of the one before."""
-    sizes = {name: [path.stat().st_size for path in sorted((folder / name).glob("*"))] for name in ("log", "snapshots", "pins", "done")}
-    newest = sizes["log"][-1] if sizes["log"] else logged // max(1, batch - 1)
-    return Kept(
-        batch=batch,
-        entries=len(sizes["log"]),
-        log=sum(sizes["log"]),
-        snapshot=sum(sizes["snapshots"]),
-        rest=sum(sizes["pins"]) + sum(sizes["done"]),
-        logged=logged + newest,
+    sizes = {name: sizes_in(folder / name) for name in ("log", "parts", "snapshots", "snapshot-parts", "pins", "done")}
+    entries = [size + sizes["parts"].get(name, 0) for name, size in sizes["log"].items()]
+    newest = entries[-1] if entries else logged // max(1, batch - 1)
+    log, snapshot, rest = (
+        sum(sum(sizes[name].values()) for name in names) for names in (("log", "parts"), ("snapshots", "snapshot-parts"), ("pins", "done"))
     )
+    return Kept(batch=batch, entries=len(entries), log=log, snapshot=snapshot, rest=rest, logged=logged + newest)
 
 
-def restarted(engine: Engine, checkpoint: Path, batch: int) -> Restart:
-    """Start the job again with nothing new to read, and look at what it took up."""
+def sizes_in(folder: Path) -> dict[str, int]:
+    """What each file takes, and what all files of each folder take together."""
+    found = {}
+    for path in sorted(folder.glob("*")):
+        files = path.rglob("*") if path.is_dir() else [path]
+        found[path.name] = sum(file.stat().st_size for file in files if file.is_file())
+    return found
+
+
+def restarted(engine: Engine, sink: MemorySink, checkpoint: Path, look: Callable[[Progress], None], batch: int) -> Restart:
+    """Start the job again with one new file, and look at what it took to come to its results."""
+    results: list[float] = []
+
+    def first(found: Progress) -> None:
+        results.append(time.perf_counter())
+        look(found)
+
     before, began = bytes_read(), time.perf_counter()
-    running = engine.start(MemorySink(), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW))
-    seconds, read = time.perf_counter() - began, bytes_read() - before
+    running = started(engine, sink, checkpoint, first)
+    seconds = time.perf_counter() - began
     running.wait()
-    return Restart(batch, read, state_bytes(running.jobs["s"].assembly.once), seconds)
+    return Restart(batch, bytes_read() - before, state_bytes(running.jobs["s"].assembly), seconds, results[0] - began)
 
 
-def state_bytes(assembly: Assemblies) -> int:
-    """What the windows in hand need, written down."""
+def state_bytes(assembly: Assembling) -> int:
+    """What the windows in hand need, written down; instances say it of their latest snapshot."""
     plans = {plan.query.name: plan for plan in assembly.plan.queries}
-    held = [(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in assembly.snapshot()]
-    return sum(len(encode_partials(partials, layout)) for partials, layout in held)
-
-
-def bytes_read() -> int:
-    """All bytes this process has read from files so far."""
-    counters = Path("/proc/self/io")
-    found = re.search(r"rchar: (\d+)", counters.read_text()) if counters.exists() else None
-    return int(found[1]) if found else 0
+    held = [(one.partials, holding_layout(plans, one.predicates, one.columns)) for one in assembly.holdings()]
+    spread = assembly.crew.basis.parts.size if assembly.crew and assembly.crew.basis else 0
+    return spread + sum(len(encode_partials(partials, layout)) for partials, layout in held)
 
 
 def check(sink: MemorySink, setup: Setup) -> int:

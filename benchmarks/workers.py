@@ -22,16 +22,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import differing
-from benchmarks.batches import ONE_A_BATCH
-from benchmarks.groups import values_of, write_minute
 from benchmarks.measuring import progress
+from benchmarks.minutes import many_queries, values_of, write_minute
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from cluster import Cluster
 
-STREAM = f"CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});\n"
-SELECTS = ("count(*)", "sum(x)", "avg(x)", "min(x)", "max(x)", "stddev(x)", "sum(x * x)", "max(x) - min(x)")
 SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.ui.enabled": "false"}
 
 
@@ -64,15 +61,6 @@ class SpeedUp:
     found: list[Crewed] = field(default_factory=list)
 
 
-def pipeline(path: Path, queries: int) -> str:
-    """Windows of two minutes and more, sliding every minute, each with every select list."""
-    text = STREAM.format(path=path)
-    for number in range(queries):
-        select, minutes = SELECTS[number % len(SELECTS)], 2 + number // len(SELECTS)
-        text += f"CREATE QUERY q{number} AS SELECT g, {select} AS v FROM s [RANGE {minutes} minutes SLIDE 1 minute] GROUP BY g;\n"
-    return text
-
-
 def run(_spark: SparkSession, setup: Setup, console: Console) -> SpeedUp:
     """The session is not used: a cluster has drivers of its own."""
     found = SpeedUp(setup)
@@ -88,7 +76,7 @@ def crewed(directory: Path, setup: Setup, workers: int) -> Crewed:
     (directory / "minutes").mkdir()
     for minute in range(setup.batches):
         write_minute(directory / "minutes", minute, setup.groups)
-    (directory / "pipeline.sql").write_text(pipeline(directory / "minutes", setup.queries))
+    (directory / "pipeline.sql").write_text(many_queries(directory / "minutes", setup.queries))
     cluster = Cluster(directory)
     try:
         cluster.start_master()

@@ -18,6 +18,17 @@ from pathlib import Path
 import pyspark
 
 PATIENCE_SECONDS = 300
+#: For drivers: on loopback, with little memory, and patient where the machine is busy with other things.
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "768m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:-DontCompileHugeMethods -XX:TieredStopAtLevel=1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.network.timeout": "600s",
+}
 
 
 @dataclass
@@ -38,11 +49,23 @@ class Cluster:
         self._start(name, "org.apache.spark.deploy.worker.Worker", *size, *work, self.master, before=pinned)
         self._told(name, r"(Successfully registered with master)")
 
+    def complete(self, workers: int = 2) -> None:
+        """Start those workers that are not there."""
+        for name in (f"worker{number}" for number in range(workers)):
+            if name not in self.processes:
+                self.start_worker(name)
+
     def kill(self, name: str) -> None:
-        """The worker and its executors, as a machine that goes down."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.processes[name].pid, signal.SIGKILL)
-        self.processes.pop(name).wait()
+        """The worker and its executors, as a machine that goes down; or a driver, if it is there."""
+        process = self.processes.pop(name, None)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def said(self, name: str) -> str:
+        """The end of what a process wrote."""
+        return (self.directory / f"{name}.log").read_text()[-3000:]
 
     def stop(self) -> None:
         for name in list(self.processes):
@@ -52,11 +75,13 @@ class Cluster:
         spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
         # A machine that is busy with other things is not a machine that has gone down.
         patient = {"SPARK_DAEMON_JAVA_OPTS": "-Dspark.worker.timeout=600 -XX:+UseSerialGC", "SPARK_DAEMON_MEMORY": "256m"}
-        self.run(name, [*before, str(spark_class), *command], patient | {"SPARK_HOME": str(Path(pyspark.__file__).parent)})
+        # Without a search path: what executors have of Muntin was sent to them.
+        alone = {"SPARK_HOME": str(Path(pyspark.__file__).parent), "PYTHONPATH": ""}
+        self.run(name, [*before, str(spark_class), *command], patient | alone)
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """A process that ends with the cluster, at the latest; `kill` ends those that it started as well."""
-        with (self.directory / f"{name}.log").open("ab") as log:
+        with (self.directory / f"{name}.log").open("wb") as log:
             self.processes[name] = subprocess.Popen(
                 command,
                 stdout=log,
@@ -75,7 +100,7 @@ class Cluster:
             if self.processes[name].poll() is not None:
                 break
             time.sleep(0.1)
-        raise AssertionError(f"{name} did not say {pattern!r}:\n{log.read_text()[-2000:]}")
+        raise AssertionError(f"{name} did not say {pattern!r}:\n{self.said(name)}")
 
 
 @contextmanager
@@ -83,8 +108,7 @@ def running_cluster(directory: Path, *, workers: int = 2) -> Iterator[Cluster]:
     cluster = Cluster(directory)
     try:
         cluster.start_master()
-        for number in range(workers):
-            cluster.start_worker(f"worker{number}")
+        cluster.complete(workers)
         yield cluster
     finally:
         cluster.stop()

@@ -1,4 +1,4 @@
-"""A pipeline whose queries can be assembled anywhere, and its input in files, a batch each. For tests of assembly on executors."""
+"""A pipeline with windows of every type, and its input in files, a batch each. For tests of assembly on executors."""
 
 from __future__ import annotations
 
@@ -20,11 +20,28 @@ CREATE QUERY some AS
 CREATE QUERY parity AS
   SELECT n % 2 AS odd, min(n) AS low, stddev(x) AS spread FROM clicks [RANGE 40 seconds SLIDE 40 seconds] WHERE n < 8 GROUP BY n % 2;
 CREATE QUERY total AS SELECT sum(n) AS n, max(n) AS top FROM clicks [RANGE 25 seconds SLIDE 10 seconds];
+CREATE QUERY since_start AS
+  SELECT user, count(*) AS clicks, max(n) AS top FROM clicks [RANGE UNBOUNDED SLIDE 30 seconds] GROUP BY user;
+CREATE QUERY by_row AS
+  SELECT user, count(*) AS clicks, sum(n) AS n FROM clicks [RANGE 30 rows SLIDE 20 rows WATTR row_num] GROUP BY user;
+CREATE QUERY by_tuple AS
+  SELECT user, sum(n) AS n FROM clicks [RANGE 10 seconds RATTR ts SLIDE 3 rows SATTR row_num] WHERE n > 2 GROUP BY user;
 CREATE QUERY broken AS SELECT user, sum(1000 / (n - 1)) AS q FROM clicks [RANGE 20 seconds SLIDE 20 seconds] GROUP BY user;
 """
-QUERIES = ("by_user", "some", "parity", "total", "broken", "late")
+QUERIES = ("by_user", "some", "parity", "total", "since_start", "by_row", "by_tuple", "broken", "late")
 LATE = "SELECT user, count(*) AS c FROM clicks [RANGE 30 seconds SLIDE 15 seconds] WHERE n <> 2 GROUP BY user"
+#: The same pipeline after a query left and another joined.
+CHANGED = (
+    PIPELINE[: PIPELINE.index("CREATE QUERY some")] + PIPELINE[PIPELINE.index("CREATE QUERY parity") :] + f"CREATE QUERY late AS {LATE};"
+)
 FILES = 6
+
+
+def halves(directory: Path, half: int) -> str:
+    """Write the files of the first half of the input or of the second; the pipeline that is to read them."""
+    for number in range(half * FILES // 2, (half + 1) * FILES // 2):
+        write_file(directory / "clicks", number)
+    return (CHANGED if half else PIPELINE).format(path=directory / "clicks")
 
 
 def write_file(directory: Path, number: int) -> None:

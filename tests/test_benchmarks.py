@@ -22,10 +22,13 @@ from benchmarks import (
     latency,
     long_windows,
     many_queries,
+    model,
     panes,
     paper,
     restart,
+    scaling,
     slide_by_tuple,
+    touched,
     tuple_windows,
     workloads,
 )
@@ -50,12 +53,14 @@ TINY = {
     "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, rounds=1, checked=6),
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
+    "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1, memory=""),
+    "scaling": scaling.Setup(fitted=((10, 1, 1, 2),), held_out=((20, 2, 2, 2),), batches=3, warmups=1),
+    "touched": touched.Setup(alive=(20, 50), touched=(5, 20), minutes=2, rounds=2),
     "slide_by_tuple": slide_by_tuple.Setup(ranges=(1, 2), rows=60_000, file=15_000, rounds=1, warmups=0),
     "tuple_windows": tuple_windows.Setup(counts=(1, 4), rows=40_000, file=10_000, rounds=1, warmups=0, checked=2),
     "panes": panes.Setup(tuples=(2, 20), panes=(2, 5), rows=4_000, rounds=1),
     "buffering": buffering.Setup(range=40, slides=(1, 7, 40), rows=3_000, batch=500, rounds=1),
     "latency": latency.Setup(bounded=100, blocks=2200),
-    "groups": groups.Setup(groups=(10, 100), minutes=2, batches=3, warmups=1),
 }
 
 
@@ -145,8 +150,9 @@ def test_a_restart_reads_the_log_and_every_window_is_checked(spark: SparkSession
     outcome = raw["outcome"]
     assert outcome["checked"] == 4 * 10
     assert [one["batch"] for one in outcome["kept"]] == [1, 2, 3, 4, 5]
-    assert [one["batch"] for one in outcome["restarts"]] == [2, 5]
+    assert [one["batch"] for one in outcome["restarts"]] == [2, 4]
     assert all(one["read"] >= outcome["kept"][one["batch"] - 1]["log"] for one in outcome["restarts"])
+    assert all(one["first"] > one["seconds"] > 0 for one in outcome["restarts"])
 
 
 def windows(*values: float) -> pa.Table:
@@ -217,6 +223,39 @@ def test_driver_and_executors_give_the_same_windows_and_are_timed(spark: SparkSe
     assert [(one["groups"], one["place"]) for one in found] == [(10, "driver"), (10, "executors"), (100, "driver"), (100, "executors")]
     assert all(one["checked"] == 3 * one["groups"] and len(one["seconds"]) == 2 and one["peak"] > 0 for one in found)
     assert "with 10 groups the planner's choice is the faster one" in page
+
+
+def test_turns_are_checked_and_timed_by_groups_touched_and_alive(tmp_path: Path) -> None:
+    raw, page = run_tiny("touched", None, tmp_path)  # type: ignore[arg-type]  # no Spark
+    assert [(one["alive"], list(one["absorbing"]), one["checked"]) for one in raw["outcome"]] == [
+        (20, ["5", "20"], 40),
+        (50, ["5", "20"], 100),
+    ]
+    assert "closing grows no faster than the groups alive" in page
+
+
+def test_a_model_finds_the_constants_that_runs_were_made_with() -> None:
+    true = model.Model(dict.fromkeys(model.TERMS, 0.0) | {"batch": 0.1, "file": 1e-3}, dict.fromkeys(model.TERMS, 1e-6), 0.2)
+    some = [
+        model.Load(groups, rows, queries, 2, "driver") for groups, rows, queries in [(10, 1, 1), (10, 1, 9), (10**5, 1, 1), (10**5, 4, 3)]
+    ]
+    some += [model.Load(3 * 10**5, 1, 2, 2, "driver"), model.Load(10**4, 16, 1, 2, "driver")]
+    serial = [sum(true.serial[term] * amount for term, amount in one.amounts.items()) for one in some]
+    parallel = [sum(true.parallel[term] * amount for term, amount in one.amounts.items()) for one in some]
+    costs = [model.Cost(true.wall(one, 2), *parts) for one, *parts in zip(some, serial, parallel, strict=True)]
+    found = model.fitted([model.Run(one, cost) for one, cost in zip(some, costs, strict=True)], cores=2)
+    other = model.Load(5 * 10**4, 2, 5, 2, "driver")
+    assert found.processor(other) == pytest.approx(true.processor(other), rel=0.01)
+    assert found.wall(other, 2) == pytest.approx(true.wall(other, 2), rel=0.01)
+    assert found.wall(other, 8) == pytest.approx(true.wall(other, 8), rel=0.01)
+
+
+def test_what_a_batch_costs_is_measured_and_the_model_held_against_it(spark: SparkSession, tmp_path: Path) -> None:
+    raw, page = run_tiny("scaling", spark, tmp_path)
+    runs = [(one["load"]["place"], one["load"]["groups"]) for part in ("fitted", "held_out") for one in raw["outcome"][part]]
+    assert sorted(runs) == [("driver", 10), ("driver", 20), ("executors", 10), ("executors", 20)]
+    assert all(one["cost"]["parallel"] > 0 for one in raw["outcome"]["fitted"])
+    assert "1,000 executors" in page
 
 
 def holding(raw: dict[str, Any]) -> dict[str, bool]:

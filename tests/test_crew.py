@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,11 @@ from python_engine import Batch, PythonEngine, arrived, seen_in
 from test_emission import EMITTING
 from test_laws import same
 from test_window_types import DECLARED, QUERIES, named, readings, stream
+from traffic import query, reading
 
 BATCHES = 4
 #: What may happen before an entry.
-EVENTS = ("nothing", "folders lost", "tasks twice", "restart with 1", "restart with 3", "to the driver", "to the executors")
+EVENTS = ("nothing", "folders lost", "tasks twice", "tasks late", "restart with 1", "restart with 3", "to the driver", "to the executors")
 
 #: Of every type of window, with and without early and corrected results.
 OF_EVERY_TYPE = [*QUERIES, *EMITTING]
@@ -60,17 +62,27 @@ ROW = dict.fromkeys(COLUMNS) | {"ts": moment(5), "seg": "a"}
 class InProcess(Crew):
     """The crew without Spark: its tasks are run one after another, from what Spark would have sent to them."""
 
-    twice = False
+    twice = late = False
 
     def __init__(self, directory: Path, instances: int) -> None:
         super().__init__(None, directory.name, "s", Place.of(directory), instances)  # type: ignore[arg-type]
+        self.previous: Order | None = None
+
+    def muster(self) -> None:
+        """Nobody else is needed."""
 
     def carried_out(self, order: Order) -> list[Outcome]:
         sent = [pa.record_batch([pa.array(range(order.instances), type=pa.int64())], names=["id"])]
         if self.twice:
             for instance in range(order.instances):
                 taken(order, instance)
-        return [outcome_from(one.column(0)[0].as_py()) for one in taking(order)(iter(sent))]
+        outcomes = [outcome_from(one.column(0)[0].as_py()) for one in taking(order)(iter(sent))]
+        if self.late and self.previous:
+            for instance in range(self.previous.instances):
+                with suppress(CheckpointError):  # what it would read may be gone
+                    taken(self.previous, instance)
+        self.previous = order
+        return outcomes
 
     def buckets(self, groups: Sequence[pa.Array]) -> pa.Array:
         return pa.array([bucket_of(key) for key in zip(*(column.to_pylist() for column in groups), strict=True)], type=pa.int32())
@@ -94,7 +106,7 @@ class Run:
         return self.planner.placed(1, [one.name for one in self.planner.queries_of(1) if self.spread and self.placing(family_of(one))])
 
     def happens(self, event: str) -> None:
-        self.crew.twice = event == "tasks twice"
+        self.crew.twice, self.crew.late = event == "tasks twice", event == "tasks late"
         if event == "folders lost":
             shutil.rmtree(Path(tempfile.gettempdir()) / "muntin-scratch-tests", ignore_errors=True)
         elif event.startswith("restart") and self.kept:
@@ -219,6 +231,19 @@ def in_order(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Instances have no order among them."""
     names = ("window_end", "window_start", "seg_id", "final", "revision", "n")
     return sorted(found, key=lambda row: [str(row.get(name)) for name in names])
+
+
+def test_a_late_task_that_knew_of_no_stop_leaves_nothing_that_others_go_on_with() -> None:
+    some = query("SELECT seg_id, 10 / sum(vehicles) AS q FROM traffic [RANGE 5 us SLIDE 5 us] GROUP BY seg_id")
+    segments = ("a", "b", "c", "d", "e")
+    with tempfile.TemporaryDirectory() as directory:
+        run = Run(Path(directory) / uuid.uuid4().hex, (some,), Sharing.AUTOMATIC, 3, stream(slack="0 us"))
+        run.take(0, [reading(1, segment, vehicles=segment != "b") for segment in segments])
+        run.happens("tasks late")
+        run.take(1, [reading(7, segment, vehicles=1) for segment in segments])
+        run.take(2, None)
+    assert run.found == []
+    assert list(run.assembling.stopped) == ["q"]
 
 
 def test_a_part_that_is_missing_is_refused_by_its_name() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from muntin.columnar import integers
 from muntin.plan.divide import Sharing
 from muntin.plan.family import BUCKETS
 from muntin.plan.shared import SharedPlan, shared_plan
-from muntin.spark.folders import Folder
+from muntin.spark.folders import LARGE, Folder
 from muntin.timeline import BEGINNING, END, instant_of
 from muntin.windows.assembly import Assembly
 from muntin.windows.lowering import ResultChunk
@@ -143,3 +144,29 @@ def test_arrays_without_use_leave_the_folder(tmp_path: Path) -> None:
     again = Folder(folder.path).load("2")
     assert again is not None
     assert again[0].tolist() == second.tolist()
+
+
+def test_what_is_large_and_has_not_changed_is_not_written_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "one")
+    folder.clear()
+    numbers, words = np.arange(LARGE), pa.array([str(number) for number in range(LARGE)])
+    folder.save("1", {"numbers": numbers, "words": words, "same": numbers})
+    before = {one.name for one in folder.path.glob("*.array")}
+    for name in ("1", "2"):
+        held = Folder(folder.path)
+        state = held.load(name)
+        assert state is not None
+        assert state["numbers"].tolist() == state["same"].tolist() == list(range(LARGE))
+        assert state["words"].equals(words)
+        held.save(str(int(name) + 1), state)
+    assert {one.name for one in folder.path.glob("*.array")} == before
+    held = Folder(folder.path)
+    state = held.load("3")
+    assert state is not None
+    state["numbers"][0] = 5  # in place: the file changes with it
+    state["words"] = pa.concat_arrays([state["words"], pa.array(["more"])])
+    held.save("4", state)
+    again = Folder(folder.path).load("4")
+    assert again is not None
+    assert (again["numbers"][0], again["words"][-1].as_py()) == (5, "more")
+    assert len(before & {one.name for one in folder.path.glob("*.array")}) == 1

@@ -15,9 +15,8 @@ from muntin.disorder.declared import punctuator_of
 from muntin.disorder.observation import Key, Observation, Seen
 from muntin.disorder.punctuator import Counts, Punctuator
 from muntin.disorder.record import record, restored
-from muntin.query.lengths import ARRIVAL
 from muntin.query.model import StreamDefinition
-from muntin.semantics import Attribute
+from muntin.semantics import ARRIVAL, Attribute
 from muntin.timeline import BEGINNING
 
 

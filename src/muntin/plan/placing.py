@@ -15,9 +15,9 @@ from muntin.errors import Refusal
 from muntin.plan.family import Family, family_of
 from muntin.query.model import Query
 
-#: From so many groups on, assembling side by side should outweigh a second Spark job in every batch. A guess, until the benchmark
-#: `groups` has been run on a quiet machine.
-MANY_GROUPS = 50_000
+#: From so many groups on, assembling side by side outweighs a second Spark job and Python tasks in every batch: where the cost model of
+#: docs/scaling.md breaks even for four queries on 4 to 16 cores. With one query it is three times as many, with ten half.
+MANY_GROUPS = 150_000
 
 
 class Placement(Enum):

@@ -18,7 +18,6 @@ from muntin.expression.tree import Column
 from muntin.query import syntax
 from muntin.query.lengths import (
     EXAMPLE,
-    ROW_NUMBER,
     attribute,
     in_rows,
     length,
@@ -28,7 +27,7 @@ from muntin.query.lengths import (
 )
 from muntin.query.names import Scope, suggestion
 from muntin.schema import Kind
-from muntin.semantics import ROWS, Alignment, Attribute, LandmarkWindow, SlideOrder, SlidingWindow, TupleSlide, Window
+from muntin.semantics import ROW_NUMBER, ROWS, Alignment, Attribute, LandmarkWindow, SlideOrder, SlidingWindow, TupleSlide, Window
 
 Parameters = Mapping[str, exp.Expr]
 TUPLE_EXAMPLE = "[RANGE 300 seconds RATTR ts SLIDE 1 row SATTR row_num]"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from muntin.query.lengths import ARRIVAL, signed_length
+from muntin.query.lengths import signed_length
 from muntin.query.model import GENEROUS, Lateness, LatePolicy
 from muntin.query.names import Scope
 from muntin.query.text import CreateQuery
-from muntin.semantics import TIME, SlideOrder, TupleSlide, Window
+from muntin.semantics import ARRIVAL, TIME, SlideOrder, TupleSlide, Window
 from muntin.timeline import Duration
 
 

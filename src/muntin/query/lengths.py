@@ -16,13 +16,10 @@ from muntin.errors import QueryError, Refusal
 from muntin.query import syntax
 from muntin.query.names import Scope, suggestion
 from muntin.schema import Field, Kind
-from muntin.semantics import ROWS, TIME, Attribute, Measure, Unit, measure_of
+from muntin.semantics import ARRIVAL, ARRIVAL_TIME, ROW_NUMBER, ROWS, TIME, Attribute, Measure, Unit, measure_of
 from muntin.timeline import Duration
 
 EXAMPLE = "[RANGE 10 minutes SLIDE 1 minute]"
-ROW_NUMBER, ARRIVAL_TIME = "row_num", "arrival_ts"
-#: Attributes that every stream has.
-ARRIVAL = {ROW_NUMBER: ROWS, ARRIVAL_TIME: TIME}
 _SIGNED = re.compile(r"(?P<minus>-?)\s*(?:interval\b)?(?P<length>.*)", re.IGNORECASE | re.DOTALL)
 _ROWS = re.compile(r"([+-]?\d{1,18}) ?rows?", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")

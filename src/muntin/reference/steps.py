@@ -15,10 +15,9 @@ from itertools import accumulate
 from typing import Any, Self
 
 from muntin.expression.tree import Column
-from muntin.query.lengths import ARRIVAL_TIME
 from muntin.query.model import Query
 from muntin.reference.rows import Key, Row
-from muntin.semantics import ROWS, TupleSlide, row_numbers
+from muntin.semantics import ARRIVAL_TIME, ROWS, TupleSlide, row_numbers
 from muntin.timeline import BEGINNING, END
 
 

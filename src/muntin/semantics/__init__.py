@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import overload
 
-from muntin.semantics.attribute import Attribute, row_number
+from muntin.semantics.attribute import ARRIVAL, ARRIVAL_TIME, ROW_NUMBER, Attribute, row_number
 from muntin.semantics.bytuple import SlideOrder, TupleSlide
 from muntin.semantics.context import Context, Window, context_of, state_of
 from muntin.semantics.landmark import LAST_ID, LandmarkWindow
@@ -20,10 +20,9 @@ from muntin.semantics.sliding import Alignment, SlidingWindow, WindowKind
 from muntin.timeline import Interval
 
 __all__ = [
-    "LAST_ID", "ROWS", "TIME", "Alignment", "Attribute", "Context", "LandmarkWindow", "Measure", "SlicedWindow", "SlideOrder",
-    "SlidingWindow", "TimeWindow", "TupleSlide", "Unit", "Window", "WindowKind", "context_of", "extent", "measure_of", "row_number",
-    "row_numbers",
-    "state_of", "wids", "wids_after", "windows",
+    "ARRIVAL", "ARRIVAL_TIME", "LAST_ID", "ROWS", "ROW_NUMBER", "TIME", "Alignment", "Attribute", "Context", "LandmarkWindow", "Measure",
+    "SlicedWindow", "SlideOrder", "SlidingWindow", "TimeWindow", "TupleSlide", "Unit", "Window", "WindowKind", "context_of", "extent",
+    "measure_of", "row_number", "row_numbers", "state_of", "wids", "wids_after", "windows",
 ]  # fmt: skip
 
 #: A sliding window is over time unless its measure says otherwise.

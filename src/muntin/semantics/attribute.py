@@ -11,6 +11,10 @@ from dataclasses import dataclass
 
 from muntin.semantics.measure import ROWS, TIME, Measure
 
+ROW_NUMBER, ARRIVAL_TIME = "row_num", "arrival_ts"
+#: Attributes that every stream has.
+ARRIVAL = {ROW_NUMBER: ROWS, ARRIVAL_TIME: TIME}
+
 
 @dataclass(frozen=True)
 class Attribute:

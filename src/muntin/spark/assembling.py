@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
 from muntin.spark.advance import divided, early, reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
-from muntin.spark.entries import Entry, Snapshot
+from muntin.spark.entries import Entry, Snapshot, stops_from
 from muntin.spark.instances import Basis, Told
 from muntin.spark.moving import brought_in, moved, taken_out
 from muntin.spark.parts import NO_PARTS, Parts
@@ -73,7 +74,7 @@ class Assembling:
         made.once = Assemblies(found.plan.part(spread=False), lives, Aggregations(**counters["aggregations"]), divided(attributes))
         made.once.restore(found.holdings, reaches(attributes), divided(attributes))
         if made._spread:
-            made._begin(found.plan, attributes, found.parts)
+            made._begin(found.plan, attributes, found.parts, stops_from(counters))
             made._crew.lineage = counters["lineage"]
             made._crew.forget(found.id)
         return made
@@ -83,10 +84,12 @@ class Assembling:
         assert self.crew is not None, "spread queries have a crew"
         return self.crew
 
-    def _begin(self, plan: SharedPlan, attributes: Attributes, parts: Parts = NO_PARTS) -> None:
-        """The crew goes on from here, with what is in the parts."""
+    def _begin(
+        self, plan: SharedPlan, attributes: Attributes, parts: Parts = NO_PARTS, stops: Mapping[str, Stop] = MappingProxyType({})
+    ) -> None:
+        """The crew goes on from here, with what is in the parts; `stops` came with the last entry."""
         lives, time = {name: replace(life) for name, life in self._spread.items()}, attributes.time
-        held = Basis(self._last, plan.part(spread=True), time.latest, time.punctuation, lives, parts, substreams_of(attributes))
+        held = Basis(self._last, plan.part(spread=True), time.latest, time.punctuation, lives, parts, substreams_of(attributes), stops)
         self._crew.rest_on(held)
 
     # -- queries come, go and move ----------------------------------------------------------------------------------------------
@@ -170,7 +173,7 @@ class Assembling:
     def rest(self, parts: Parts, attributes: Attributes) -> None:
         """A snapshot was written: the crew begins with it from now on, or has nothing to do any more."""
         if self._spread:
-            self._begin(self.plan, attributes, parts)
+            self._begin(self.plan, attributes, parts, self._report.stops)
             self._crew.forget(self._last)
         elif self.crew and self.crew.basis is not None:
             self.crew.retire()
@@ -188,6 +191,7 @@ class Assembling:
             "queries": {name: asdict(life) for name, life in self.lives.items()},
             "aggregations": asdict(self.aggregations),
             "groups": self.once.groups_of() | dict(self._report.groups_of),
+            "stops": {name: asdict(stop) for name, stop in self._report.stops.items()},
             "lineage": self.crew.lineage if self.crew else "",
         }
 

@@ -68,13 +68,12 @@ class Crew:
         """How the partials of an entry come to the instances."""
         return Parting(self.parts / str(entry), self.instances)
 
-    @property
-    def anchor(self) -> DataFrame:
+    def muster(self) -> None:
+        """Tie instances to executors. Refuses those that cannot assemble, before anything is sent to them."""
         if self._anchor is None:
             check_executors(self.spark, self.instances)
             self._anchor = self.spark.range(0, self.instances, 1, self.instances).persist()
             self._anchor.count()
-        return self._anchor
 
     # -- entries ----------------------------------------------------------------------------------------------------------------
 
@@ -122,7 +121,8 @@ class Crew:
 
     def carried_out(self, order: Order) -> list[Outcome]:
         """What came of an order in each instance: a Spark job with a task for each."""
-        found = self.anchor.mapInArrow(taking(order), SCHEMA).toArrow()
+        assert self._anchor is not None, "a state was rested on"
+        found = self._anchor.mapInArrow(taking(order), SCHEMA).toArrow()
         return list(map(outcome_from, found["outcome"].to_pylist()))
 
     def buckets(self, groups: Sequence[pa.Array]) -> pa.Array:
@@ -144,6 +144,7 @@ class Crew:
 
     def rest_on(self, basis: Basis) -> None:
         """A state stands for all entries so far."""
+        self.muster()
         self.basis = basis
         self.before.clear()
 

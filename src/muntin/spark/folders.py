@@ -1,18 +1,21 @@
 """A folder that an assembly goes on in, from process to process.
 
 In: an arena's requests for arrays, and at the end of a step all else of the assembly. Out: the same assembly, in another process.
-Convention: large arrays are files that are mapped into memory and change in place; the rest is pickled beside them. While they change,
-the folder is marked as open: one that a process left open is of no use any more, and whoever finds it begins from the slice log. So
-taking an assembly up and leaving it cost nothing for arrays that a batch does not touch. A folder is a cache on a local disk: losing it
-loses nothing.
+Convention: large arrays are files that are mapped into memory and change in place, whether the assembly asked for them here or the pickler
+came upon them; the rest is pickled beside them. While they change, the folder is marked as open: one that a process left open is of no use
+any more, and whoever finds it begins from the slice log. So taking an assembly up and leaving it cost nothing for arrays that a batch
+does not touch. A folder is a cache on a local disk: losing it loses nothing.
 """
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import pickle
 import shutil
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
@@ -25,8 +28,10 @@ from muntin.aggregates.base import Array
 from muntin.windows.arena import Arena
 
 #: The form of a folder; one of another form is of no use.
-FORM = 1
+FORM = 2
 PRIVATE = 0o700
+#: Bytes from which on what is pickled gets a file of its own.
+LARGE = 1 << 16
 
 
 class Folder(Arena):
@@ -34,6 +39,8 @@ class Folder(Arena):
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        #: What was pickled before and is mapped now, by where it is in memory. Held, so that nothing else comes to be there.
+        self._found: dict[tuple[int, int], tuple[str, Array]] = {}
 
     def __reduce__(self) -> Any:
         raise TypeError("a folder is found again by its path, not pickled")
@@ -62,6 +69,20 @@ class Folder(Arena):
     def mapped(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
         return np.memmap(self.path / name, dtype=dtype, mode="r+", shape=shape)
 
+    def name_of_bytes(self, content: Array) -> str:
+        """The file of something that is pickled; the one it came from, if it has not been made anew."""
+        place = (content.ctypes.data, content.nbytes)
+        if place not in self._found:
+            kept = self.kept(content)
+            assert isinstance(kept, np.memmap)
+            self._found[place] = Path(str(kept.filename)).name, content
+        return self._found[place][0]
+
+    def bytes_in(self, name: str) -> Array:
+        content = np.memmap(self.path / name, dtype=np.uint8, mode="r+")
+        self._found[content.ctypes.data, content.nbytes] = name, content
+        return content
+
     # -- what is in it ----------------------------------------------------------------------------------------------------------
 
     def load(self, name: str) -> Any | None:
@@ -72,7 +93,8 @@ class Folder(Arena):
             if file.readline() != self._title(name):
                 return None
             (self.path / "state").rename(self.path / "open")
-            return _Unpickler(file, self).load()
+            large = [self.bytes_in(one) for one in json.loads(file.readline())]
+            return _Unpickler(file, self, large).load()
 
     def _own(self) -> bool:
         """Nobody else could have put anything into it: what is pickled may run when it is loaded."""
@@ -84,30 +106,45 @@ class Folder(Arena):
 
     def clear(self) -> None:
         """Begin anew, open."""
+        self._found.clear()
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
         self.path.chmod(PRIVATE)
 
     def save(self, name: str, state: Any) -> None:
         """Leave a state under this name; files that it has no use for go."""
+        pickled = io.BytesIO()
+        pickler = _Pickler(pickled, self)
+        pickler.dump(state)  # type: ignore[no-untyped-call]  # CloudPickler has no types
         with (self.path / "next").open("wb") as file:
             file.write(self._title(name))
-            pickler = _Pickler(file, self)
-            pickler.dump(state)  # type: ignore[no-untyped-call]  # CloudPickler has no types
+            file.write(json.dumps(pickler.large).encode() + b"\n")
+            file.write(pickled.getbuffer())
         for one in self.path.glob("*.array"):
-            if one.name not in pickler.used:
+            if one.name not in pickler.used.union(pickler.large):
                 one.unlink()
         (self.path / "next").rename(self.path / "state")
         (self.path / "open").unlink(missing_ok=True)
 
 
 class _Pickler(CloudPickler):
-    """Arrays of the folder by the names of their files, the folder itself by its being it, and users' functions by value."""
+    """Arrays of the folder by the names of their files, the folder itself by its being it, and users' functions by value.
+
+    Other buffers that are large, of NumPy and Arrow alike, go into files as well: `large`, in the order they were come upon.
+    """
 
     def __init__(self, file: IO[bytes], folder: Folder) -> None:
-        super().__init__(file, protocol=5)  # type: ignore[no-untyped-call]
+        super().__init__(file, protocol=5, buffer_callback=self._inside)  # type: ignore[no-untyped-call]
         self.folder = folder
         self.used: set[str] = set()
+        self.large: list[str] = []
+
+    def _inside(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether a buffer is small enough to be pickled with the rest."""
+        content = np.frombuffer(buffer.raw(), dtype=np.uint8)
+        if content.nbytes >= LARGE:
+            self.large.append(self.folder.name_of_bytes(content))
+        return content.nbytes < LARGE
 
     def persistent_id(self, value: Any) -> Any:
         if value is self.folder:
@@ -120,8 +157,8 @@ class _Pickler(CloudPickler):
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: IO[bytes], folder: Folder) -> None:
-        super().__init__(file)
+    def __init__(self, file: IO[bytes], folder: Folder, large: Sequence[Array]) -> None:
+        super().__init__(file, buffers=large)
         self.folder = folder
 
     def persistent_load(self, found: Any) -> Any:

@@ -25,13 +25,18 @@ from muntin.spark.scratch import alone, clear_scratch, scratch_of
 from muntin.spark.sinks.base import EntryId
 from muntin.spark.sinks.spread import SpreadWriter, Written
 from muntin.windows.assembly import Assembly
-from muntin.windows.life import QueryLife
+from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import restore, snapshot
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 from muntin.windows.turns import Report, Taking, Turn
 
 SCHEMA = "outcome binary"
+
+
+def state_after(entry: EntryId, stops: Mapping[str, Stop]) -> str:
+    """The name of a state. A late copy of a task that did not know of the stops leaves another one."""
+    return " ".join([str(entry), *(f"{name}@{stop.end}" for name, stop in sorted(stops.items()))])
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,17 @@ class Told:
     turn: Turn
     parts: Parts
 
+    @property
+    def state(self) -> str:
+        return state_after(self.entry, self.turn.stops)
+
 
 @dataclass(frozen=True)
 class Basis:
-    """The state after an entry, as instances begin with it: what each query has been through, and parts with what was held."""
+    """The state after an entry, as instances begin with it: what each query has been through, and parts with what was held.
+
+    `stops` are the queries that went wrong with that entry.
+    """
 
     entry: EntryId
     plan: SharedPlan
@@ -54,6 +66,11 @@ class Basis:
     lives: Mapping[str, QueryLife] = field(default_factory=dict)
     parts: Parts = NO_PARTS
     substreams: Substreams = NO_SUBSTREAMS
+    stops: Mapping[str, Stop] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        return state_after(self.entry, self.stops)
 
     def assembly(self, folder: Folder) -> Assembly:
         """With nothing held yet. Of what queries went through it has what decides on windows; the rest is counted by the driver."""
@@ -83,11 +100,15 @@ class Order:
     snapshot: bool = False
 
     @property
-    def last(self) -> EntryId:
-        return self.before[-1].entry if self.before else self.basis.entry
+    def state_before(self) -> str:
+        return self._named(self.before[-1].state if self.before else self.basis.state)
 
-    def state_after(self, entry: EntryId) -> str:
-        return f"{self.run} {self.lineage} {self.instances} {entry}"
+    @property
+    def state_after(self) -> str:
+        return self._named(self.now.state) if self.now else self.state_before
+
+    def _named(self, state: str) -> str:
+        return f"{self.run} {self.lineage} {self.instances} {state}"
 
 
 @dataclass(frozen=True)
@@ -142,7 +163,7 @@ def taken(order: Order, instance: int) -> Outcome:
     scratch = scratch_of(order.run, order.stream) / f"{instance}-of-{order.instances}"
     with alone(scratch):
         folder = Folder(scratch / "state")
-        assembly = folder.load(order.state_after(order.last))
+        assembly = folder.load(order.state_before)
         anew = assembly is None
         if assembly is None:
             folder.clear()
@@ -153,7 +174,7 @@ def taken(order: Order, instance: int) -> Outcome:
             written, returned = deliver(order, order.now.entry, instance, step, scratch / "results")
             outcome = replace(outcome, report=step.report(), written=written, returned=returned)
         parts = written_snapshot(order, instance, assembly) if order.snapshot else NO_PARTS
-        folder.save(order.state_after(order.now.entry if order.now else order.last), assembly)
+        folder.save(order.state_after, assembly)
         return replace(outcome, snapshot=parts)
 
 

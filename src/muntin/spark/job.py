@@ -233,8 +233,7 @@ class StreamJob:
         self.on_progress(self.progress())
 
     def _mark_done(self, log: SliceLog, entry: Entry, taken: Taken | None, *, snapshot: bool) -> None:
-        stops = {name: asdict(stop) for name, stop in taken.report.stops.items()} if taken else {}
-        counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING, "stops": stops}
+        counters = self.counters() | {"final": entry.kind is EntryKind.CLOSING}
         log.done(entry.id, counters)
         if snapshot:
             log.snapshot(Snapshot(entry.id, self.plan, self.assembly.holdings(), counters, taken.snapshot if taken else NO_PARTS))

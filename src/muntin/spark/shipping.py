@@ -1,8 +1,8 @@
 """The package, shipped to the executors of a cluster.
 
 In: a session. Out: executors that can import this Muntin. Convention: the package goes as a zip file by `addPyFile`, as Spark's
-documentation advises for Python packages without native code; what it stands on (NumPy, pyarrow) has to be on the executors already, which
-PySpark itself asks for. So driver and executors run the same code, whatever is installed there.
+documentation advises for Python packages without native code; what it stands on there (NumPy, pandas, pyarrow) has to be on the executors
+already, as PySpark itself asks for. So driver and executors run the same code, whatever is installed there.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_executors(spark: SparkSession, tasks: int) -> None:
         raise SessionError(
             "executors have Python with what Muntin stands on",
             values=reasons[-1] if reasons else str(error)[:300],
-            way_out="install numpy and pyarrow there, or ship an environment with --archives, and set PYSPARK_PYTHON to its Python "
+            way_out="install numpy, pandas and pyarrow there, or ship an environment with --archives, and set PYSPARK_PYTHON to its Python "
             f"(the driver runs {sys.version_info.major}.{sys.version_info.minor})",
         ) from error
 

@@ -85,17 +85,20 @@ class LocalStore(Store):
         flush([target.parent])
 
     def put(self, files: Sequence[tuple[Path, str]]) -> None:
+        flush(source for source, _ in files)
+        self._rename(files)
+
+    def move(self, files: Sequence[tuple[str, str]]) -> None:
+        self._rename([(self.path(source), path) for source, path in files])  # what they hold was flushed when they came to be
+
+    def _rename(self, files: Sequence[tuple[Path, str]]) -> None:
         targets = [(source, self.path(path)) for source, path in files]
-        flush(source for source, _ in targets)
         folders = {target.parent for _, target in targets}
         for folder in folders:
             make_folder(folder)
         for source, target in targets:
             source.replace(target)
         flush(folders)
-
-    def move(self, files: Sequence[tuple[str, str]]) -> None:
-        self.put([(self.path(source), target) for source, target in files])
 
     def listed(self, path: str) -> tuple[list[str], list[str]]:
         files: list[str] = []

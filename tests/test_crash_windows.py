@@ -12,6 +12,7 @@ from crash_job import PIPELINES
 from test_crash import LETTERS, data, ended, output, same, start
 
 __all__ = ["data"]  # the fixture
+pytestmark = pytest.mark.slow
 Lines = dict[str, list[str]]
 
 
@@ -23,7 +24,7 @@ def run(data: Path, directory: Path, kills: Sequence[str], pipeline: str) -> Lin
     return output(directory / "out", re.findall(r"CREATE QUERY (\w+)", PIPELINES[pipeline][0]))
 
 
-@pytest.fixture(scope="module", params=["rows", pytest.param("tuples", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["rows", "tuples"])
 def undisturbed(request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Lines]:
     pipeline: str = request.param
     return pipeline, run(data, tmp_path_factory.mktemp("undisturbed"), [], pipeline)
@@ -36,7 +37,6 @@ def test_killed_twice_these_windows_give_the_undisturbed_result(data: Path, tmp_
     assert same(run(data, tmp_path, ["after:6", "before:9"], pipeline), truth)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kill", [f"{when}:{number}" for number in (2, 4, 9, 13, 18, 24, 30) for when in ("before", "after")])
 def test_killed_at_any_write_these_windows_give_the_undisturbed_result(
     data: Path, tmp_path: Path, undisturbed: tuple[str, Lines], kill: str

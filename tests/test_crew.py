@@ -112,7 +112,7 @@ class Run:
         elif event.startswith("restart") and self.kept:
             self.crew = InProcess(self.directory, int(event[-1]))
             read = snapshot_from(self.kept.id, *snapshot_form(self.kept), self.planner)
-            self.attributes = Attributes.begun(self.attributes.stream).restored(self.attributes.record(), read.plan.attributes)
+            self.attributes = Attributes.begun(self.attributes.stream).restored(self.attributes.record(), read.plan.followed)
             self.assembling = Assembling.restored(read, self.crew, self.attributes)
         elif event.startswith("to the"):
             self.spread = event == "to the executors"
@@ -134,11 +134,12 @@ class Run:
         self.assembling.rest(parts, self.attributes)
 
     def entry(self, id: EntryId, plan: SharedPlan, batch: Batch | None, clock: int) -> Entry:
-        known = arrived(batch, self.attributes) if batch else []
+        following = self.attributes.following(plan.followed)
+        known = arrived(batch, following) if batch else []
         partials = [python_partials(known, one) for one in plan.groupings]
         stream = self.attributes.stream
-        columns = {*plan.attributes, *self.attributes.punctuators} if known else ()
-        facts = BatchFacts(len(known), seen={str(one): seen_in(known, one, stream) for one in columns if stream.schema.field(one.name)})
+        columns = [one for one in following.punctuators if known and (stream.schema.field(one.name) or one.pattr)]
+        facts = BatchFacts(len(known), seen={str(one): seen_in(known, one, stream) for one in columns})
         spread = [at for at, one in enumerate(plan.groupings) if one.family.spread]
         parts = Parts(self.crew.instances)
         for instance in range(self.crew.instances if spread else 0):

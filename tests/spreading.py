@@ -24,11 +24,13 @@ CREATE QUERY since_start AS
   SELECT user, count(*) AS clicks, max(n) AS top FROM clicks [RANGE UNBOUNDED SLIDE 30 seconds] GROUP BY user;
 CREATE QUERY by_row AS
   SELECT user, count(*) AS clicks, sum(n) AS n FROM clicks [RANGE 30 rows SLIDE 20 rows WATTR row_num] GROUP BY user;
+CREATE QUERY own_rows AS
+  SELECT user, count(*) AS clicks, max(n) AS top FROM clicks [RANGE 6 rows SLIDE 4 rows WATTR row_num PATTR user];
 CREATE QUERY by_tuple AS
   SELECT user, sum(n) AS n FROM clicks [RANGE 10 seconds RATTR ts SLIDE 3 rows SATTR row_num] WHERE n > 2 GROUP BY user;
 CREATE QUERY broken AS SELECT user, sum(1000 / (n - 1)) AS q FROM clicks [RANGE 20 seconds SLIDE 20 seconds] GROUP BY user;
 """
-QUERIES = ("by_user", "some", "parity", "total", "since_start", "by_row", "by_tuple", "broken", "late")
+QUERIES = ("by_user", "some", "parity", "total", "since_start", "by_row", "own_rows", "by_tuple", "broken", "late")
 LATE = "SELECT user, count(*) AS c FROM clicks [RANGE 30 seconds SLIDE 15 seconds] WHERE n <> 2 GROUP BY user"
 #: The same pipeline after a query left and another joined.
 CHANGED = (

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from benchmarks.processes import Spent
+
 #: From this load average on, before the start, times are not to be relied upon; nor if others had this many cores while it ran.
 BUSY = 1.5
 SHARED = 0.3
@@ -72,11 +74,12 @@ class Elsewhere:
     """How many cores the other processes of the machine had, on average, since this was made."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic(), cpu_seconds_of_all(), cpu_seconds_of_ours()
+        self._ours = Spent()
+        self._began = time.monotonic(), cpu_seconds_of_all(), self._ours.seconds()
 
     def cores(self) -> float:
         wall, everybody, ours = self._began
-        used = (cpu_seconds_of_all() - everybody) - (cpu_seconds_of_ours() - ours)
+        used = (cpu_seconds_of_all() - everybody) - (self._ours.seconds() - ours)
         return max(0.0, used / max(time.monotonic() - wall, 1e-9))
 
 
@@ -86,28 +89,6 @@ def cpu_seconds_of_all() -> float:
     fields = [int(field) for field in described.read_text().split("\n", 1)[0].split()[1:9]] if described.exists() else [0] * 8
     idle, waiting = fields[3:5]
     return (sum(fields) - idle - waiting) / os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds_of_ours() -> float:
-    """Of this process and those it started, the JVM among them, ended ones included."""
-    return sum(_cpu_ticks(process) for process in _family("self")) / os.sysconf("SC_CLK_TCK")
-
-
-def _family(process: str) -> list[str]:
-    """The process and all that descend from it."""
-    try:
-        children = [child for task in Path(f"/proc/{process}/task").iterdir() for child in (task / "children").read_text().split()]
-    except OSError:
-        return []  # it ended meanwhile
-    return [process, *(one for child in children for one in _family(child))]
-
-
-def _cpu_ticks(process: str) -> int:
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return sum(map(int, fields[11:15]))  # utime, stime, and those of children that have ended
 
 
 def processor() -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +78,31 @@ def processor_seconds() -> tuple[float, float]:
     """What this process, and all that it started, have had of the processor so far; those that ended are in what their parents had."""
     own, *others = descendants()
     return _processor(own, waited=False), sum(_processor(process, waited=True) for process in others)
+
+
+class Spent:
+    """What this process and all that it started have had of the processor, looked at twice a second as long as this is there.
+
+    A process whose parent ends before it is nobody's, and what it had is in nobody's sum: so each is remembered as last seen.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, float] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._look, args=(weakref.ref(self),), daemon=True).start()
+
+    @staticmethod
+    def _look(watched: weakref.ref[Spent]) -> None:
+        while (spent := watched()) is not None:
+            spent.seconds()
+            del spent
+            time.sleep(1 / SAMPLES_A_SECOND)
+
+    def seconds(self) -> float:
+        with self._lock:
+            for process in {*descendants(), *self._last}:
+                self._last[process] = max(self._last.get(process, 0.0), _processor(process, waited=False))
+            return sum(self._last.values())
 
 
 def _processor(process: int, *, waited: bool) -> float:

@@ -37,8 +37,8 @@ class Setup:
     workers: tuple[int, ...] = (1, 2)
     groups: int = 100_000
     queries: int = 64
-    batches: int = 8
-    warmups: int = 3
+    batches: int = 16
+    warmups: int = 9  # until the longest window is full, and every worker has met every stage
     memory: str = "3g"
 
 

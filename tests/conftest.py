@@ -38,6 +38,15 @@ def local_session(directory: Path) -> SparkSession:
     return session("muntin-tests", **settings, **{"spark.sql.warehouse.dir": str(directory / "warehouse")})
 
 
+@pytest.fixture(scope="module")
+def small_pieces() -> Iterator[None]:
+    """Snapshots in pieces of a few cells, as those of very many groups are."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("muntin.windows.store", "muntin.spark.instances"):
+            patch.setattr(f"{module}.MOST_CELLS", 6)
+        yield
+
+
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
     """A real S3 endpoint in a process of its own."""

@@ -52,6 +52,7 @@ EVENTS = ("nothing", "folders lost", "tasks twice", "tasks late", "restart with 
 
 #: Of every type of window, with and without early and corrected results.
 OF_EVERY_TYPE = [*QUERIES, *EMITTING]
+pytestmark = pytest.mark.usefixtures("small_pieces")
 STREAM = StreamDefinition("s", SCHEMA, "ts", slack=Duration(5))
 COUNT = AggregateCall("count", (), BIGINT)
 SEGMENT = GroupColumn("seg", COLUMNS["seg"])

@@ -52,6 +52,9 @@ Batches = list[list[dict[str, Any]]]
 STRATEGIES = [(sharing, slicing) for sharing in Sharing for slicing in Slicing]
 
 
+pytestmark = pytest.mark.usefixtures("small_pieces")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a run emitted for each query, and which of them stopped on their data."""

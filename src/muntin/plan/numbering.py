@@ -10,6 +10,10 @@ import numpy as np
 
 from muntin.aggregates.base import Array
 
+#: A table is made for values that are below so many times their number; others are sorted.
+SPARSE = 8
+#: From so many on, codes are looked up in order: each look then goes where the one before it went.
+MANY = 1 << 14
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -17,6 +21,22 @@ def distinct(values: Array) -> Array:
     """The distinct values, ascending. NumPy's own looks them up in a hash table, which takes up to twenty times as long."""
     ordered = np.sort(values)
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
+def all_different(values: Array, bound: int) -> bool:
+    """Whether no value comes twice; they are from 0 on and below `bound`."""
+    if bound > SPARSE * len(values):
+        return len(distinct(values)) == len(values)
+    return len(values) == 0 or int(np.bincount(values).max()) == 1
+
+
+def ranked(values: Array, bound: int) -> tuple[Array, Array]:
+    """The distinct values, ascending, and where each one is among them; they are from 0 on and below `bound`."""
+    if bound > SPARSE * len(values):
+        return np.unique(values, return_inverse=True)
+    there = np.zeros(bound, dtype=bool)
+    there[values] = True
+    return np.nonzero(there)[0], (np.cumsum(there) - 1)[values]
 
 
 class Numbering:
@@ -34,8 +54,15 @@ class Numbering:
         """The number of each code, and whether it has one."""
         if not len(self):
             return np.zeros(len(codes), dtype=np.int64), np.zeros(len(codes), dtype=bool)
-        at = np.minimum(np.searchsorted(self._sorted, codes), len(self) - 1)
+        at = np.minimum(self._places(codes), len(self) - 1)
         return self._number[at], self._sorted[at] == codes
+
+    def _places(self, codes: Array) -> Array:
+        if min(len(codes), len(self)) < MANY:
+            return np.searchsorted(self._sorted, codes)
+        order, places = np.argsort(codes), np.empty(len(codes), dtype=np.int64)
+        places[order] = np.searchsorted(self._sorted, codes[order])
+        return places
 
     def numbers(self, codes: Array) -> Array:
         """The number of each code; an unseen one gets the next."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import json
+import mmap
 import os
 import pickle
 import shutil
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +43,7 @@ class Folder(Arena):
         self.path = path
         #: What was pickled before and is mapped now, by where it is in memory. Held, so that nothing else comes to be there.
         self._found: dict[tuple[int, int], tuple[str, Array]] = {}
+        self._maps: WeakSet[mmap.mmap] = WeakSet()
 
     def __reduce__(self) -> Any:
         raise TypeError("a folder is found again by its path, not pickled")
@@ -51,7 +54,7 @@ class Folder(Arena):
         kind = np.dtype(dtype)
         if kind.hasobject or 0 in shape:
             return super().empty(shape, kind)
-        return np.memmap(self.path / f"{uuid4().hex}.array", dtype=kind, mode="w+", shape=shape)
+        return self._noted(np.memmap(self.path / f"{uuid4().hex}.array", dtype=kind, mode="w+", shape=shape))
 
     def kept(self, values: Array) -> Array:
         mapped = self.empty(values.shape, values.dtype)
@@ -67,7 +70,18 @@ class Folder(Arena):
         return None
 
     def mapped(self, name: str, dtype: str, shape: tuple[int, ...]) -> Array:
-        return np.memmap(self.path / name, dtype=dtype, mode="r+", shape=shape)
+        return self._noted(np.memmap(self.path / name, dtype=dtype, mode="r+", shape=shape))
+
+    def _noted(self, array: Array) -> Array:
+        mapped: object = array.base
+        assert isinstance(mapped, mmap.mmap)
+        self._maps.add(mapped)
+        return array
+
+    def rest(self) -> None:
+        """What was changed stays with the system, which writes it to the files in its own time."""
+        for one in self._maps:
+            one.madvise(mmap.MADV_DONTNEED)
 
     def name_of_bytes(self, content: Array) -> str:
         """The file of something that is pickled; the one it came from, if it has not been made anew."""
@@ -79,7 +93,7 @@ class Folder(Arena):
         return self._found[place][0]
 
     def bytes_in(self, name: str) -> Array:
-        content = np.memmap(self.path / name, dtype=np.uint8, mode="r+")
+        content = self._noted(np.memmap(self.path / name, dtype=np.uint8, mode="r+"))
         self._found[content.ctypes.data, content.nbytes] = name, content
         return content
 

@@ -8,9 +8,10 @@ does not matter which executor takes an order, nor how often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.cloudpickle import dumps, loads
@@ -27,11 +28,13 @@ from muntin.spark.sinks.spread import SpreadWriter, Written
 from muntin.windows.assembly import Assembly
 from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials
-from muntin.windows.snapshots import restore, snapshot
+from muntin.windows.snapshots import Holding, restore, snapshot
+from muntin.windows.store import MOST_CELLS
 from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
 from muntin.windows.turns import Report, Taking, Turn
 
 SCHEMA = "outcome binary"
+_T = TypeVar("_T")
 
 
 def state_after(entry: EntryId, stops: Mapping[str, Stop]) -> str:
@@ -173,7 +176,7 @@ def taken(order: Order, instance: int) -> Outcome:
             step = Taking(assembly, order.now.turn, partials_of(order, order.now, instance))
             written, returned = deliver(order, order.now.entry, instance, step, scratch / "results")
             outcome = replace(outcome, report=step.report(), written=written, returned=returned)
-        parts = written_snapshot(order, instance, assembly) if order.snapshot else NO_PARTS
+        parts = written_snapshot(order, instance, assembly, folder) if order.snapshot else NO_PARTS
         folder.save(order.state_after, assembly)
         return replace(outcome, snapshot=parts)
 
@@ -199,15 +202,37 @@ def rebuilt(order: Order, instance: int, folder: Folder) -> Assembly:
     """The state before the entry, from the snapshot and the log."""
     basis = order.basis
     assembly = basis.assembly(folder)
-    restore(
-        assembly, read_holdings(order.snapshots, basis.parts, basis.plan, instance=instance, instances=order.instances), basis.punctuation
-    )
-    for told in order.before:
+    held = read_holdings(order.snapshots, basis.parts, basis.plan, instance=instance, instances=order.instances)
+    restore(assembly, rested(held, folder), basis.punctuation)
+    for told in rested(order.before, folder):
         for _ in Taking(assembly, told.turn, partials_of(order, told, instance)).results():
             pass
     return assembly
 
 
-def written_snapshot(order: Order, instance: int, assembly: Assembly) -> Parts:
-    name = part_name(instance)
-    return Parts(order.instances, (name,), write_holdings(order.snapshots / name, snapshot(assembly), assembly.plan))
+def written_snapshot(order: Order, instance: int, assembly: Assembly, folder: Folder) -> Parts:
+    """Some parts, so that not all of it has to be in memory twice."""
+    found = Parts(order.instances)
+    for number, some in enumerate(rested(in_parts(snapshot(assembly)), folder)):
+        name = part_name(instance, number)
+        found += Parts(order.instances, (name,), write_holdings(order.snapshots / name, some, assembly.plan))
+    return found
+
+
+def in_parts(holdings: Iterable[Holding]) -> Iterator[list[Holding]]:
+    """As many together as make a part worth its file."""
+    some: list[Holding] = []
+    for one in holdings:
+        some.append(one)
+        if sum(len(each.partials) for each in some) >= MOST_CELLS // 2:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def rested(items: Iterable[_T], folder: Folder) -> Iterator[_T]:
+    """One after another; what is in the folder need not be in memory in between."""
+    for one in items:
+        yield one
+        folder.rest()

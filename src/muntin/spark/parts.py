@@ -8,7 +8,7 @@ part. Parts that were made for another number of instances are read by all, who 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -86,11 +86,9 @@ def write_holdings(place: Place, holdings: Sequence[Holding], plan: SharedPlan) 
     return durable.write(place, *holding_blobs(holdings, plan))
 
 
-def read_holdings(place: Place, parts: Parts, plan: SharedPlan, *, instance: int = 0, instances: int = 1) -> list[Holding]:
-    """What an instance holds after a snapshot; one instance holds all."""
-    found = []
+def read_holdings(place: Place, parts: Parts, plan: SharedPlan, *, instance: int = 0, instances: int = 1) -> Iterator[Holding]:
+    """What an instance holds after a snapshot, part by part; one instance holds all."""
     for name in parts.of(instance, instances):
         for held in holdings_from(*durable.read(place / name), plan):
             same = parts.instances == instances
-            found.append(held if same else replace(held, partials=own_rows(held.partials, instance, instances)))
-    return found
+            yield held if same else replace(held, partials=own_rows(held.partials, instance, instances))

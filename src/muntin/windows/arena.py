@@ -22,5 +22,8 @@ class Arena:
         """The same values, where arrays of this arena are."""
         return values
 
+    def rest(self) -> None:
+        """Nobody goes over the arrays now: what can be had again need not be in memory."""
+
 
 MEMORY = Arena()

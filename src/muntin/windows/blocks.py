@@ -197,8 +197,8 @@ class BlockColumn(RangeColumn):
         self.work.combines += rows[0].size
         return self.partial.accumulate(rows)
 
-    def cells(self) -> State:
-        return self.state
+    def cells(self, first: int = 0, last: int | None = None) -> State:
+        return tuple(view[first:last] for view in self.state)
 
     def forget(self, punctuation: int) -> None:
         """A later run of level k starts after `punctuation - 2^(k+1)`."""

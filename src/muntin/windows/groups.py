@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from muntin.aggregates.base import Array
 from muntin.plan.numbering import Numbering
-from muntin.windows.hashes import mixed, row_hashes, same_rows
+from muntin.windows.hashes import mixed, row_hashes, same_rows, takes_no_time
 
 
 def sortable(name: str, column: pa.Array) -> dict[str, pa.Array]:
@@ -25,13 +25,17 @@ def sortable(name: str, column: pa.Array) -> dict[str, pa.Array]:
 
 
 def codes_of(columns: Sequence[pa.Array]) -> Array:
-    """A number per row, equal for rows of equal values."""
-    code: Array = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        encoded = column.dictionary_encode(null_encoding="encode")
-        part = encoded.indices.to_numpy().astype(np.int64)
-        code = np.unique(code * len(encoded.dictionary) + part, return_inverse=True)[1]
+    """A number per row, equal for rows of equal values, from 0 on in order of first appearance."""
+    code, _ = _encoded(columns[0])
+    for column in columns[1:]:
+        part, values = _encoded(column)
+        code, _ = _encoded(pa.array(code * values + part))
     return code
+
+
+def _encoded(column: pa.Array) -> tuple[Array, int]:
+    found = column.dictionary_encode(null_encoding="encode")
+    return found.indices.to_numpy().astype(np.int64), len(found.dictionary)
 
 
 class GroupIndex:
@@ -50,11 +54,15 @@ class GroupIndex:
         """The number of each row's group; unseen groups get the next ones."""
         if not self.types or not rows:
             return np.zeros(rows, dtype=np.int64)
-        _, firsts, code = np.unique(codes_of(columns), return_index=True, return_inverse=True)
-        return self._distinct_numbers([column.take(pa.array(firsts)) for column in columns])[code]
+        if all(takes_no_time(type) for type in self.types):
+            return self._numbers(columns)
+        code = codes_of(columns)
+        firsts = np.empty(int(code.max()) + 1, dtype=np.int64)
+        firsts[code[::-1]] = np.arange(rows)[::-1]
+        return self._numbers([column.take(pa.array(firsts)) for column in columns])[code]
 
-    def _distinct_numbers(self, columns: Sequence[pa.Array]) -> Array:
-        """Of groups that are all different. One whose hash another group has tries the next hash."""
+    def _numbers(self, columns: Sequence[pa.Array]) -> Array:
+        """Row by row. One whose hash another group has tries the next hash."""
         found = np.empty(len(columns[0]), dtype=np.int64)
         hashes, waiting = row_hashes(columns), np.arange(len(found))
         while len(waiting):

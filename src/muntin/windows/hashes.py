@@ -36,12 +36,19 @@ def row_hashes(columns: Sequence[pa.Array]) -> Array:
 
 
 def value_hashes(column: pa.Array) -> Array:
-    """Distinct values are hashed once."""
+    """Values that take long to hash are hashed once for each distinct one."""
     if pa.types.is_null(column.type):
         return np.full(len(column), _NULL)
+    if takes_no_time(column.type):
+        return np.where(column.is_valid().to_numpy(zero_copy_only=False), mixed(_distinct(column)), _NULL)
     encoded = column.dictionary_encode()
     hashes = np.append(mixed(_distinct(encoded.dictionary)), _NULL)
     return hashes[integers(encoded.indices, null=len(encoded.dictionary))]
+
+
+def takes_no_time(type: pa.DataType) -> bool:
+    """Whether values are machine words."""
+    return not (pa.types.is_string(type) or pa.types.is_decimal(type))
 
 
 def _distinct(values: pa.Array) -> Array:

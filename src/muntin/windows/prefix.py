@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from muntin.aggregates.base import Array, Differential, State
-from muntin.plan.numbering import distinct
+from muntin.plan.numbering import distinct, ranked
 from muntin.windows.arena import MEMORY, Arena
 from muntin.windows.matrix import LaneMatrix
 from muntin.windows.ranges import Pairs, RangeColumn, Runs, Work
@@ -29,7 +29,7 @@ class PrefixColumn(RangeColumn):
 
     def absorb(self, slices: Array, strands: Array, state: State, starts: Array) -> None:
         """A row adds to every running total after it. Strands go by how far back they were reached, so a late one costs only its own."""
-        touched, place = np.unique(strands, return_inverse=True)
+        touched, place = ranked(strands, self.state[0].shape[1])
         first = np.full(len(touched), len(starts))
         np.minimum.at(first, place, slices)
         # frexp's exponent doubles the depth from class to class, so that no strand is gone over twice as far as it needs.
@@ -64,8 +64,9 @@ class PrefixColumn(RangeColumn):
         """A subtraction leaves no trace."""
         return self.combine(runs, pairs, starts)
 
-    def cells(self) -> State:
-        return self.partial.uncombine(tuple(view[1:] for view in self.state), tuple(view[:-1] for view in self.state))
+    def cells(self, first: int = 0, last: int | None = None) -> State:
+        after = tuple(view[1:][first:last] for view in self.state)
+        return self.partial.uncombine(after, tuple(view[:-1][first:last] for view in self.state))
 
     def forget(self, punctuation: int) -> None:
         """Running totals hold nothing but what slices in hand need."""

@@ -100,8 +100,8 @@ class RangeColumn(ABC):
             lane.clear()
 
     @abstractmethod
-    def cells(self) -> State:
-        """The states cell by cell, slices × strands: what a snapshot keeps."""
+    def cells(self, first: int = 0, last: int | None = None) -> State:
+        """The states cell by cell, slices `[first, last)` × strands: what a snapshot keeps."""
 
     @abstractmethod
     def forget(self, punctuation: int) -> None:

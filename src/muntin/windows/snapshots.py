@@ -1,12 +1,12 @@
 """Snapshots: what an assembly holds, as partials that another assembly takes back.
 
-In: an assembly. Out: a `Holding` per store. Convention: predicates and columns are named through queries that stand on them, so that a
-snapshot means the same under any plan for the same queries.
+In: an assembly. Out: `Holding`s, some for each store. Convention: predicates and columns are named through queries that stand on them, so
+that a snapshot means the same under any plan for the same queries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from muntin.windows.store import Folded, SliceStore
 
 @dataclass(frozen=True)
 class Holding:
-    """The states of a store: the predicate is the first key of `partials`, as a position in `predicates`.
+    """States of a store: the predicate is the first key of `partials`, as a position in `predicates`.
 
     A predicate is named by a query that has it, a column by a query and its position among the columns held for the query. Without columns
     it is the revisions of a query's results: where the window ends, the revision, the group.
@@ -41,10 +41,11 @@ def holding_layout(plans: dict[str, QueryPlan], predicates: Sequence[str], colum
     return Layout(names, types, tuple(plans[name].held[at] for name, at in columns))
 
 
-def snapshot(assembly: Assembly) -> list[Holding]:
-    homes = assembly.households.values()
-    of_stores = [holding(store) for home in homes for store in home.stores]
-    return of_stores + [revised(home, name) for home in homes for name, held in home.revisions.items() if len(held)]
+def snapshot(assembly: Assembly) -> Iterator[Holding]:
+    for home in assembly.households.values():
+        for store in home.stores:
+            yield from holdings(store)
+        yield from (revised(home, name) for name, held in home.revisions.items() if len(held))
 
 
 def revised(home: Household, query: str) -> Holding:
@@ -54,8 +55,7 @@ def revised(home: Household, query: str) -> Holding:
     return Holding((query,), (), Partials(ends, keys, ()))
 
 
-def holding(store: SliceStore) -> Holding:
-    held = store.held()
+def holdings(store: SliceStore) -> Iterator[Holding]:
     by_predicate: dict[int, str] = {}
     by_column: dict[PartialColumn, tuple[str, int]] = {}
     for name, plan in store.plans.items():
@@ -63,13 +63,14 @@ def holding(store: SliceStore) -> Holding:
         for at, column in enumerate(plan.held):
             by_column.setdefault(column, (name, at))
     numbers = np.array(sorted(by_predicate), dtype=np.int64)
-    group = pa.array(held.group)
-    keys = (pa.array(np.searchsorted(numbers, held.predicate)), *(column.take(group) for column in store.strands.groups.columns()))
-    partials = Partials(held.start, keys, tuple(held.states[column] for column in by_column))
-    return Holding(tuple(by_predicate[number] for number in numbers.tolist()), tuple(by_column.values()), partials)
+    predicates, columns = tuple(by_predicate[number] for number in numbers.tolist()), tuple(by_column.values())
+    for held in store.pieces():
+        group = pa.array(held.group)
+        keys = (pa.array(np.searchsorted(numbers, held.predicate)), *(column.take(group) for column in store.strands.groups.columns()))
+        yield Holding(predicates, columns, Partials(held.start, keys, tuple(held.states[column] for column in by_column)))
 
 
-def restore(assembly: Assembly, holdings: Sequence[Holding], punctuation: int) -> None:
+def restore(assembly: Assembly, holdings: Iterable[Holding], punctuation: int) -> None:
     """Take a snapshot back, into an assembly of the same queries that has absorbed nothing."""
     assembly.punctuation = punctuation
     plans = {plan.query.name: plan for plan in assembly.plan.queries}

@@ -8,7 +8,7 @@ have no row in any slice left. Queries come and go: a new one finds slices it ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from muntin.aggregates.base import Array, Differential, State
 from muntin.aggregates.sums import Count
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family
-from muntin.plan.numbering import distinct
+from muntin.plan.numbering import all_different, distinct
 from muntin.plan.shared import ROWS, News, PartialColumn, QueryPlan
 from muntin.plan.slices import SliceManager, Slicing
 from muntin.semantics import LandmarkWindow, SlicedWindow
@@ -31,6 +31,8 @@ from muntin.windows.strands import StrandIndex
 
 #: Slices that are not worth merging.
 FEWEST_MERGED = 64
+#: Cells of a piece of a snapshot.
+MOST_CELLS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -144,17 +146,16 @@ class SliceStore:
         strands = self.strands.numbers(folded.predicate, folded.group)
         self._make_room(distinct(starts))
         slices = np.searchsorted(self.starts, starts)[folded.slice]
+        told = dict.fromkeys(self.news, folded.states[ROWS]) | dict(folded.states)
+        states = {column: state for column, state in told.items() if column in self.columns}
         cell = slices * len(self.strands) + strands
-        order = np.argsort(cell, kind="stable")
-        firsts = np.nonzero(np.diff(cell[order], prepend=-1))[0]
-        once = len(firsts) == len(order)
-        slices, strands = slices[order][firsts], strands[order][firsts]
-        news = dict.fromkeys(self.news, folded.states[ROWS])
-        for column, state in (news | dict(folded.states)).items():
-            if column not in self.columns:
-                continue
-            sorted_state = tuple(lane[order] for lane in state)
-            self.columns[column].absorb(slices, strands, sorted_state if once else column.partial.reduce(sorted_state, firsts), self.starts)
+        if not all_different(cell - cell.min(), int(cell.max() - cell.min()) + 1):
+            order = np.argsort(cell, kind="stable")
+            firsts = np.nonzero(np.diff(cell[order], prepend=-1))[0]
+            slices, strands = slices[order][firsts], strands[order][firsts]
+            states = {column: column.partial.reduce(tuple(lane[order] for lane in state), firsts) for column, state in states.items()}
+        for column, state in states.items():
+            self.columns[column].absorb(slices, strands, state, self.starts)
 
     def _make_room(self, starts: Array) -> None:
         new = starts[~np.isin(starts, self.starts, assume_unique=True)]
@@ -220,14 +221,21 @@ class SliceStore:
 
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
-    def held(self) -> Folded:
-        """Everything that a row has reached: what a snapshot keeps and `absorb` takes back."""
-        cells = {column: held.cells() for column, held in self.columns.items()}
+    def pieces(self) -> Iterator[Folded]:
+        """What a snapshot keeps and `absorb` takes back, in pieces of some slices: a copy of all that is held may be too much."""
+        step = max(1, MOST_CELLS // max(1, len(self.strands)))
+        for first in range(0, len(self.starts), step):
+            yield self.held(first, first + step)
+
+    def held(self, first: int = 0, last: int | None = None) -> Folded:
+        """Everything in the slices `[first, last)` that a row has reached."""
+        starts = self.starts[first:last]
+        cells = {column: held.cells(first, last) for column, held in self.columns.items()}
         # Without GROUP BY a slice is kept even if no row in it passed a predicate: EMIT EMPTY begins with the first row of the stream.
-        reached = np.full((len(self.starts), len(self.strands)), not self.family.keys)
+        reached = np.full((len(starts), len(self.strands)), not self.family.keys)
         for column, state in cells.items():
             if isinstance(column.partial, Count):
                 reached |= state[0] != 0
         slices, strands = np.nonzero(reached)
         states = {column: tuple(lane[slices, strands] for lane in state) for column, state in cells.items()}
-        return Folded(self.starts, slices, self.strands.predicate[strands], self.strands.group[strands], states)
+        return Folded(starts, slices, self.strands.predicate[strands], self.strands.group[strands], states)

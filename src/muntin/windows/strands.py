@@ -49,8 +49,12 @@ class StrandIndex:
         return len(self._pairs)
 
     def numbers(self, predicate: Array, group: Array) -> Array:
-        before = len(self)
-        numbers = self._pairs.numbers((group << _BITS) | predicate)
+        before, pairs = len(self), (group << _BITS) | predicate
+        # With one predicate a strand has the number of its group, as long as none is forgotten.
+        likely: Array = np.minimum(group, before - 1)
+        if before and (self._pairs.codes[likely] == pairs).all():
+            return likely
+        numbers = self._pairs.numbers(pairs)
         if len(self) != before:
             self._by_predicate = None
         return numbers

@@ -71,7 +71,7 @@ def of_workload(workload: Workload) -> Benchmark:
 
 
 #: An hour of a million groups, full before it is measured.
-MILLION = groups.Setup(groups=(1_000_000,), places=("executors",), minutes=60, batches=66, warmups=60)
+MILLION = groups.Setup(groups=(1_000_000,), places=("executors",), windows=(60,), batches=66, warmups=60)
 
 #: A million partials of state, held by instances.
 SPREAD_RESTART = restart.Setup(batches=200, groups=17_000, restarts=3, assembly="executors")

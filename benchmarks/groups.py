@@ -1,6 +1,6 @@
 """Driver against executors as groups grow: seconds a batch, memory of all processes, and how soon a restart gives a result.
 
-In: a session, numbers of groups, minutes of RANGE. Out: a `Grown` for each number of groups and place of assembly.
+In: a session, numbers of groups, windows in minutes. Out: a `Grown` for each number of groups and place of assembly.
 Convention: a batch is one Parquet file of one minute with a row of every group, so every batch closes one window with every group. Results
 go to Parquet files, which are checked. Memory is what this process and all that it started had at the most.
 """
@@ -23,7 +23,7 @@ from rich.console import Console
 from benchmarks.answers import differing
 from benchmarks.apart import apart
 from benchmarks.measuring import Tick, progress
-from benchmarks.minutes import one_query, values_of, write_minute
+from benchmarks.minutes import queries_over, query_over, values_of, write_minute
 from benchmarks.processes import highest_memory
 from muntin import Engine, FileSink, Layout, Pace, Trigger, session
 from muntin.timeline import MINUTE
@@ -35,8 +35,8 @@ class Setup:
 
     groups: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)
     places: tuple[str, ...] = ("driver", "executors")
-    minutes: int = 5
-    batches: int = 10
+    windows: tuple[int, ...] = (2, 3, 4, 5)
+    batches: int = 12
     warmups: int = 3
     memory: str = "2g"
 
@@ -51,6 +51,11 @@ class Grown:
     peak: int
     checked: int
     restart: float
+
+    @property
+    def mean(self) -> float:
+        """Of all batches: those that also write a snapshot count."""
+        return statistics.mean(self.seconds)
 
     @property
     def median(self) -> float:
@@ -109,7 +114,7 @@ def grown(spark: SparkSession, case: Case) -> Grown:
 def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -> list[float]:
     """Take every file there is, one a batch; the seconds from the end of one batch to the end of the next."""
     engine = Engine(spark, assembly=place)
-    engine.execute(one_query(directory / "minutes", setup.minutes))
+    engine.execute(queries_over(directory / "minutes", setup.windows))
     ends = [time.perf_counter()]
     sink = FileSink(directory / "out", "parquet", Layout.PARTS)
     trigger = Trigger(Pace.AVAILABLE_NOW)
@@ -119,18 +124,22 @@ def run_to_end(spark: SparkSession, setup: Setup, directory: Path, place: str) -
 
 
 def check(out: Path, setup: Setup, groups: int) -> int:
-    """Compare every window that closed with its minutes: all but the last minute's. An entry closes one window."""
+    """Compare every window that closed with its minutes: all but the last minute's. An entry closes one window of every query."""
+    return sum(check_windows(out / query_over(minutes), setup.batches, minutes, groups) for minutes in setup.windows)
+
+
+def check_windows(out: Path, batches: int, minutes: int, groups: int) -> int:
     parts: dict[str, list[Path]] = {}
-    for part in sorted((out / "q").glob("*.parquet")):
+    for part in sorted(out.glob("*.parquet")):
         parts.setdefault(re.split("[-.]", part.name)[0], []).append(part)
     for end, entry in enumerate(sorted(parts), start=1):
         found = pa.concat_tables([pq.read_table(part) for part in parts[entry]]).sort_by("g")
-        window = np.array([values_of(minute, groups) for minute in range(max(0, end - setup.minutes), end)])
+        window = np.array([values_of(minute, groups) for minute in range(max(0, end - minutes), end)])
         truth = {"g": np.arange(groups), "n": np.full(groups, len(window)), "s": window.sum(axis=0), "m": window.max(axis=0)}
         ends = found["window_end"].unique().cast("int64").to_pylist()
         right = found.num_rows == groups and ends == [end * MINUTE]
         if not right or not all(np.allclose(found[column].to_numpy(), truth[column], rtol=1e-12, atol=0) for column in truth):
-            raise differing(f"{groups} groups", f"window {end}")
-    if len(parts) != setup.batches:
-        raise differing(f"{groups} groups", f"{len(parts)} windows of {setup.batches}")
+            raise differing(f"{groups} groups", f"{minutes} minutes, window {end}")
+    if len(parts) != batches:
+        raise differing(f"{groups} groups", f"{len(parts)} windows of {batches}")
     return len(parts) * groups

@@ -6,6 +6,7 @@ are the same on every machine, and none is zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,9 @@ from muntin.timeline import MINUTE
 
 STREAM = f"CREATE STREAM s (ts TIMESTAMP, g BIGINT, x DOUBLE) WITH ({ONE_A_BATCH});\n"
 SELECTS = ("count(*)", "sum(x)", "avg(x)", "min(x)", "max(x)", "stddev(x)", "sum(x * x)", "max(x) - min(x)")
-QUERY = "CREATE QUERY q AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {minutes} minutes SLIDE 1 minute] GROUP BY g;\n"
+QUERY = (
+    "CREATE QUERY {name} AS SELECT g, count(*) AS n, sum(x) AS s, max(x) AS m FROM s [RANGE {minutes} minutes SLIDE 1 minute] GROUP BY g;\n"
+)
 
 
 def values_of(minute: int, groups: int, rows: int = 1) -> np.ndarray:
@@ -33,7 +36,16 @@ def write_minute(directory: Path, minute: int, groups: int, rows: int = 1) -> No
 
 def one_query(path: Path, minutes: int) -> str:
     """The pipeline with one query: count, sum and max of each group."""
-    return STREAM.format(path=path) + QUERY.format(minutes=minutes)
+    return STREAM.format(path=path) + QUERY.format(name="q", minutes=minutes)
+
+
+def queries_over(path: Path, windows: Sequence[int]) -> str:
+    """The same query over windows of so many minutes each, named after them."""
+    return STREAM.format(path=path) + "".join(QUERY.format(name=query_over(minutes), minutes=minutes) for minutes in windows)
+
+
+def query_over(minutes: int) -> str:
+    return f"q{minutes}"
 
 
 def many_queries(path: Path, queries: int) -> str:

@@ -1,8 +1,8 @@
 """Parting: partials of spread groupings, written to the slice log by the executors that have them.
 
 In: the DataFrame of a pass. Out: the parts of the entry, the partials of what is assembled once, the batch's facts, and how many shards
-and groups there were. Convention: a part is all that one instance gets of one pass. The driver sees names and counts, and the partials of
-groupings that are not spread.
+and groups there were. Convention: a part is what one instance gets of one task of a pass. The driver sees names and counts, and the
+partials of groupings that are not spread.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from muntin.spark.place import Place
 from muntin.windows.groups import codes_of
 from muntin.windows.shards import Partials, grouping_layout
 
+#: Up to so many parts every task that has shards writes a part for every instance; beyond, shards come together before they are written.
+FEW_PARTS = 16
 _INSTANCE = "_muntin_instance"
 #: Rows of groupings that are assembled once.
 _NOBODY = -1
@@ -33,7 +35,7 @@ _TYPES = (pa.string(), pa.int64(), pa.string(), pa.binary(), *(pa.list_(pa.int64
 
 @dataclass(frozen=True)
 class Tally:
-    """How many shards and groups of a grouping went to instances."""
+    """How many shards and groups of a grouping went to instances. A group that several tasks had shards of counts for each of them."""
 
     shards: int = 0
     groups: int = 0
@@ -63,8 +65,10 @@ class Parting:
         """Part pass `number`. `positions` are those of its groupings in the plan."""
         bucket = F.col(BUCKET).cast("bigint")
         instance = F.coalesce(F.floor(bucket * F.lit(self.instances) / F.lit(BUCKETS)).cast("int"), F.lit(_NOBODY))
-        # By the number itself, not by its hash, which would give one task two instances and another none.
-        divided = frame.withColumn(_INSTANCE, instance).repartitionById(self.instances, F.greatest(F.col(_INSTANCE), F.lit(0)))
+        divided = frame.withColumn(_INSTANCE, instance)
+        if int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0) * self.instances > FEW_PARTS:
+            # By the number itself, not by its hash, which would give one task two instances and another none.
+            divided = divided.repartitionById(self.instances, F.greatest(F.col(_INSTANCE), F.lit(0)))
         told = divided.mapInArrow(packing(decoding, tuple(positions), number, self.place), _SCHEMA).toArrow()
         facts = sum((facts_from(json.loads(one)) for one in told["facts"].to_pylist()), NO_ROWS)
         parts = Parts(self.instances, tuple(name for name in told["name"].to_pylist() if name), sum(told["size"].to_pylist()))
@@ -83,7 +87,7 @@ def collected(decoding: Decoding, positions: Sequence[int], rest: Sequence[pa.Ta
 
 
 def tallied(decoding: Decoding, positions: Sequence[int], told: pa.Table) -> dict[int, Tally]:
-    """Instances have no group in common: their numbers add up."""
+    """Of all tasks together."""
     spread = [position for grouping, position in zip(decoding.groupings, positions, strict=True) if grouping.family.spread]
     found = dict.fromkeys(spread, Tally())
     for shards, groups in zip(told["shards"].to_pylist(), told["groups"].to_pylist(), strict=True):

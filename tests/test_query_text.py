@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muntin.aggregates import AGGREGATES
-from muntin.errors import MuntinError, QueryError
+from muntin.errors import MuntinError, QueryError, Refusal
 from muntin.query.check import check_pipeline, check_query
+from muntin.query.dialect import Muntin
 from muntin.query.text import CreateQuery, CreateStream, CreateTable, DropQuery, parse, parse_query
 from queries_over_trades import CREATE_TRADES, FROM_TRADES, TRADES, Refused, refusals
 
@@ -73,6 +74,15 @@ def test_one_query_with_one_name_is_added_at_a_time(sql: str, name: str | None, 
 def test_a_node_is_written_in_the_users_words_without_comments() -> None:
     statement = parse_query("SELECT sum( price  *\n /* big */ vol ), 5L, 'a  b' -- end\n, `x y` FROM t", name="q")
     assert [statement.written(node) for node in statement.query.expressions] == ["sum( price * vol )", "5L", "'a  b'", "`x y`"]
+
+
+def test_a_compiled_sqlglot_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def parser(_: Muntin) -> None:
+        raise TypeError("interpreted classes cannot inherit from compiled")
+
+    monkeypatch.setattr(Muntin, "parser", parser)
+    with pytest.raises(Refusal, match=r"(?s)extends sqlglot's parser.*cannot inherit from compiled.*remove sqlglotc"):
+        parse_query("SELECT count(*) FROM s [RANGE 1 minute]", "q")
 
 
 def test_nesting_without_end_is_refused() -> None:

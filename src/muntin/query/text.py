@@ -14,9 +14,10 @@ from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import TokenError
+from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
-from muntin.errors import QueryError, Span
+from muntin.errors import QueryError, Refusal, Span
 from muntin.query import syntax
 from muntin.query.dialect import Muntin
 from muntin.query.grammar import Unreadable
@@ -177,9 +178,9 @@ def _query_name(tree: syntax.WindowQuery, text: str, span: Span, given: str | No
 def _trees(text: str) -> Iterator[tuple[exp.Expr, Span]]:
     """Each statement's tree and span."""
     for tokens in _split(_tokens(text)):
-        span = Span(tokens[0].start, tokens[-1].end + 1)
+        span, parser = Span(tokens[0].start, tokens[-1].end + 1), _parser()
         try:
-            trees = Muntin().parser().parse(tokens, text)
+            trees = parser.parse(tokens, text)
         except Unreadable as error:
             raise _unreadable(str(error), text, error.span) from None
         except RecursionError:
@@ -191,6 +192,14 @@ def _trees(text: str) -> Iterator[tuple[exp.Expr, Span]]:
         if len(trees) != 1 or trees[0] is None:  # a statement that begins with ELSE: sqlglot hands it to a block
             raise _unreadable("A word that does not fit here", text, Span(span.start, tokens[0].end + 1))
         yield trees[0], span
+
+
+def _parser() -> Parser:
+    try:
+        return Muntin().parser()
+    except TypeError as error:
+        way_out = "remove sqlglotc, sqlglot's compiled form, which cannot be extended"
+        raise Refusal("Muntin's grammar extends sqlglot's parser", values=str(error), way_out=way_out) from error
 
 
 def _tokens(text: str) -> list[Token]:

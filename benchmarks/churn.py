@@ -44,7 +44,7 @@ class Setup:
     changes: int = 1_000
     batches: int = 60
     stay: int = 5
-    rows: int = 12_000_000
+    rows: int = 24_000_000
     rounds: int = 3
     checked: int = 32
 

@@ -16,8 +16,8 @@ from muntin.plan.family import Family, family_of
 from muntin.query.model import Query
 
 #: From so many groups on, assembling side by side outweighs a second Spark job and Python tasks in every batch: where the cost model of
-#: docs/scaling.md breaks even for four queries on 4 to 16 cores. With one query it is three times as many, with ten half.
-MANY_GROUPS = 150_000
+#: docs/scaling.md breaks even for four queries on 4 to 16 cores. With one query it is four times as many, with ten half.
+MANY_GROUPS = 200_000
 
 
 class Placement(Enum):

@@ -1,7 +1,8 @@
 """The planner: a shared plan for every version of the registry, chosen from what was observed.
 
 In: versions, loads. Out: `SharedPlan`s, each also to be had again by the names of its divisions, which is what a batch is pinned to.
-Convention: a plan is changed for a better one only where that saves enough to be worth new code in Spark.
+Convention: a plan is changed for a better one once that would have saved as much as new code in Spark costs: where loads and queries change
+from batch to batch, the next plan may be a short one too.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muntin.aggregates.base import Aggregate
-from muntin.plan.divide import FIRST_LOAD, Division, Load, Sharing, adapted, cost, divisions, nowhere
+from muntin.plan.divide import FIRST_LOAD, NEW_CODE_NS, Division, Load, Sharing, adapted, cost, divisions, nowhere
 from muntin.plan.family import Family, family_of
 from muntin.plan.shared import SharedPlan, divided_plan
 from muntin.plan.slices import Slicing
 from muntin.query.model import Query
 
-#: A new plan is taken if it costs less than this part of the present one.
+#: A plan is better if it costs less than this part of the present one.
 WORTHWHILE = 0.8
 
 #: Where the number of queries grows or shrinks by this factor, the divisions are decided on again.
@@ -44,6 +45,8 @@ class Planner:
     _kept: dict[tuple[int, Names], SharedPlan] = field(default_factory=dict, repr=False)
     _chosen: tuple[int, Load, SharedPlan] | None = field(default=None, repr=False)
     _decided_for: int = 0
+    _wasted: float = 0.0  #: what a better plan would save in every batch
+    _regret: float = 0.0  #: what it would have saved so far
     _changes: float = 0.0
 
     def nothing(self) -> SharedPlan:
@@ -54,19 +57,27 @@ class Planner:
         """The plan for a version under a load. What it divides as the one before does, it does so unless another way is much better."""
         changed = self._chosen is not None and self._chosen[0] != version
         self._changes += RECENT * (changed - self._changes)
-        if self._chosen is None or self._chosen[:2] != (version, load):
+        self._regret += self._wasted
+        due = self._regret >= NEW_CODE_NS
+        if self._chosen is None or self._chosen[:2] != (version, load) or due:
             queries = self.queries_of(version)
             before = present.division if present is not None else self._adapted(queries)
-            known = self._chosen is not None and self._chosen[1] is load
+            known = self._chosen is not None and self._chosen[1] is load and not due
             parts = before if before and known else self._decided(queries, replace(load, changes=self._changes), before)
             self._chosen = version, load, self._plan(version, parts)
         return self._chosen[2]
 
     def _decided(self, queries: Sequence[Query], load: Load, before: Sequence[Division] | None) -> Sequence[Division]:
-        """The best divisions; those before, if they do for these queries and are not much worse."""
+        """The best divisions; those before, if they do for these queries and what they waste is not worth new code yet."""
         parts, self._decided_for = divisions(queries, self.sharing, load, self.spread), len(queries)
-        stays = before and same_places(parts, before) and cost(parts, load) > WORTHWHILE * cost(before, load)
-        return before if before and stays else parts
+        if before and same_places(parts, before):
+            present, best = cost(before, load), cost(parts, load)
+            self._wasted = present - best if best <= WORTHWHILE * present else 0.0
+            self._regret = max(self._regret, self._wasted) if self._wasted else 0.0
+            if self._regret < NEW_CODE_NS:
+                return before
+        self._wasted = self._regret = 0.0
+        return parts
 
     def _adapted(self, queries: Sequence[Query]) -> Sequence[Division] | None:
         """The divisions chosen last, for other queries; None if there are many more or fewer than they were for, or one does not fit."""

@@ -6,24 +6,23 @@ for snapshots. Convention: what `assembly` is for windows of slices. Queries sha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from muntin.aggregates.base import Array
 from muntin.columnar import integers
-from muntin.plan.shared import SharedPlan
-from muntin.timeline import BEGINNING
-from muntin.windows.assembly import Aggregations
+from muntin.plan.shared import QueryPlan, SharedPlan
 from muntin.windows.bypartition import PartitionWindows
 from muntin.windows.bytuple import TupleWindows
 from muntin.windows.life import QueryLife
 from muntin.windows.lowering import ResultChunk
+from muntin.windows.ownassembly import OwnAssembly
 from muntin.windows.shards import Partials
 from muntin.windows.snapshots import Holding
-from muntin.windows.substreams import NO_SUBSTREAMS, Substreams
+from muntin.windows.substreams import Substreams
 from muntin.windows.tuplequery import TupleQuery
 from muntin.windows.tuplerows import TupleRows
 from muntin.windows.tuplesnapshots import Held, held, restore
@@ -34,34 +33,13 @@ WAITING, CURRENT, PREVIOUS, BELOW, KEPT, NEWS, REVISIONS = range(7)
 
 
 @dataclass
-class TupleAssembly:
-    """The slide-by-tuple windows of a stream over one attribute. `latest` is the greatest tick so far."""
+class TupleAssembly(OwnAssembly[TupleQuery]):
+    """The slide-by-tuple windows of a stream over one attribute."""
 
-    plan: SharedPlan
-    punctuation: int = BEGINNING
-    latest: int = BEGINNING
-    lives: dict[str, QueryLife] = field(default_factory=dict)
-    aggregations: Aggregations = field(default_factory=Aggregations)
-    substreams: Substreams = NO_SUBSTREAMS
-
-    def __post_init__(self) -> None:
-        self.queries: dict[str, TupleQuery] = {}
-        self.use(self.plan)
-
-    def use(self, plan: SharedPlan) -> None:
-        """Go on with another plan. A query that the old one had not takes part in windows that start after every row so far."""
-        since = BEGINNING if self.latest == BEGINNING else self.latest + 1
-        wanted = {one.query.name: one for one in plan.queries}
-        for name, known in list(self.queries.items()):
-            if name not in wanted or wanted[name].query != known.plan.query:
-                del self.queries[name], self.lives[name]
-        for name, one in wanted.items():
-            if name not in self.queries:
-                self.lives.setdefault(name, QueryLife(since))
-                self.queries[name] = TupleQuery(one, self.substreams)
-                self._begin(self.queries[name].windows)
-            self.queries[name].plan = one
-        self.plan = plan
+    def _joined(self, one: QueryPlan, plan: SharedPlan) -> TupleQuery:
+        query = TupleQuery(one, self.substreams)
+        self._begin(query.windows)
+        return query
 
     def _begin(self, windows: TupleWindows | PartitionWindows) -> None:
         if isinstance(windows, TupleWindows):  # partitions are told how far they are with every step
@@ -70,38 +48,27 @@ class TupleAssembly:
     def step(
         self, partials: Sequence[Partials], punctuation: int, latest: int, substreams: Substreams, early: Collection[int] = ()
     ) -> Iterator[ResultChunk]:
-        """Absorb the partials of one batch, correct, close, and give early results, as `Assembly.step` does. Exhaust it before the next."""
         self.latest = max(self.latest, latest)
         punctuation = max(punctuation, self.punctuation)
         for name, query in self.queries.items():
             life = self.lives[name]
             if not life.stopped:
                 rows = query.rows(partials[query.plan.grouping], self.plan.groupings[query.plan.grouping])
-                yield from self._recorded(life, query.absorb(rows, life, self.punctuation, self.substreams))
-                yield from self._closed(query, life, punctuation, substreams)
-                yield from self._recorded(life, query.early(life, punctuation, substreams, early))
+                yield from self._recorded(name, query.absorb(rows, life, self.punctuation, self.substreams))
+                yield from self._counted(name, self._closed(query, life, punctuation, substreams))
+                yield from self._recorded(name, query.early(life, punctuation, substreams, early))
         self.punctuation, self.substreams = punctuation, substreams
 
     def _closed(self, query: TupleQuery, life: QueryLife, punctuation: int, substreams: Substreams) -> Iterator[ResultChunk]:
-        before = query.windows.work.combines
         closing = query.close((self.punctuation, self.substreams), (punctuation, substreams))
-        yield from self._recorded(life, (query.results(ends, life) for ends in closing if not life.stopped))
-        self.aggregations.final += query.windows.work.combines - before
-
-    @staticmethod
-    def _recorded(life: QueryLife, chunks: Iterable[ResultChunk]) -> Iterator[ResultChunk]:
-        for chunk in chunks:
-            chunk.count(life)
-            if chunk.table.num_rows or chunk.error:
-                yield chunk
+        return (query.results(ends, life) for ends in closing if not life.stopped)
 
     # -- snapshots --------------------------------------------------------------------------------------------------------------
 
-    def snapshot(self) -> list[Holding]:
-        return [holding(name, query) for name, query in self.queries.items() if not self.lives[name].stopped]
+    def _holding(self, name: str, query: TupleQuery) -> Holding:
+        return holding(name, query)
 
     def restore(self, holdings: Sequence[Holding], punctuation: int, substreams: Substreams) -> None:
-        """Take a snapshot back, into an assembly of the same queries that has absorbed nothing."""
         self.punctuation, self.substreams = punctuation, substreams
         for query in self.queries.values():
             self._begin(query.windows)
@@ -110,20 +77,9 @@ class TupleAssembly:
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
-    slices_seen = 0
-
-    @property
-    def slices(self) -> int:
-        """Ticks in hand."""
-        return sum(query.windows.ticks_held for query in self.queries.values())
-
     @property
     def groups(self) -> int:
         return sum(len(query.groups) for query in self.queries.values())
-
-    @property
-    def cells(self) -> int:
-        return self.slices
 
 
 def holding(name: str, query: TupleQuery) -> Holding:

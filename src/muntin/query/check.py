@@ -17,6 +17,7 @@ from muntin.aggregates.base import Aggregate
 from muntin.errors import QueryError, Refusal
 from muntin.expression.own import OwnFunction
 from muntin.expression.tree import Bound, Column, Expression, GroupKey, WindowBound
+from muntin.hashing import shared
 from muntin.query.allowed import Clause
 from muntin.query.definitions import check_stream, check_table
 from muntin.query.emission import emission_of
@@ -108,7 +109,8 @@ def changed(
         stream = streams[sources.stream.name.lower()]
         query = check_query(statement, stream, aggregates, tables, functions)
         check_supported(statement, query)
-        return registry.add(query)
+        # A query that comes back is the object it was: whoever looks it up compares no trees.
+        return registry.add(shared((query, query.text))[0])
     except QueryError:
         raise
     except Refusal as refusal:

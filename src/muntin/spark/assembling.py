@@ -188,7 +188,7 @@ class Assembling:
 
     def counters(self) -> dict[str, Any]:
         return {
-            "queries": {name: asdict(life) for name, life in self.lives.items()},
+            "queries": {name: dict(vars(life)) for name, life in self.lives.items()},
             "aggregations": asdict(self.aggregations),
             "groups": self.once.groups_of() | dict(self._report.groups_of),
             "stops": {name: asdict(stop) for name, stop in self._report.stops.items()},

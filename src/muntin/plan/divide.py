@@ -29,7 +29,7 @@ __all__ = ["FIRST_LOAD", "Choice", "Division", "Load", "Sharing", "choices", "di
 
 #: Nanoseconds: a row through one more grouping; one predicate's columns for a row; one step of a search; one shard through Spark,
 #: Arrow and the slice log; one shard held against one predicate.
-ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 25.0, 6.0, 1800.0, 1.5
+ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 40.0, 6.0, 1800.0, 1.5
 #: With so many predicates that have columns of their own, Spark no longer makes one code of the whole aggregation: a row costs so much
 #: more, and each predicate beyond them.
 MANY_PREDICATES, WIDE_ROW_NS, WIDE_PREDICATE_NS = 32, 1500.0, 40.0

@@ -18,6 +18,7 @@ from muntin.plan.shared import SharedPlan
 from muntin.query.model import Query
 from muntin.spark.assembling import Assembling, Step
 from muntin.spark.crew import Asked, Taken
+from muntin.spark.onethread import one_thread
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.spread import SpreadSink, SpreadWriter
 from muntin.windows.groups import sortable
@@ -27,6 +28,11 @@ Chunks = Iterable[tuple[str, pa.Table]]
 
 def deliver(assembling: Assembling, step: Step, sinks: Sequence[Sink], stream: str, *, snapshot: bool) -> Taken | None:
     """Take an entry. What comes back is what the instances did, if there are any."""
+    with one_thread():
+        return delivered(assembling, step, sinks, stream, snapshot=snapshot)
+
+
+def delivered(assembling: Assembling, step: Step, sinks: Sequence[Sink], stream: str, *, snapshot: bool) -> Taken | None:
     waiting = [sink for sink in sinks if not sink.holds(step.entry.id, stream)]
     writers = {at: writer for at, sink in enumerate(waiting) if (writer := writer_of(sink, stream))}
     asked = Asked(tuple(writers.values()), returned=len(writers) < len(waiting), snapshot=snapshot)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from zlib import crc32
 
 from muntin.aggregates import AGGREGATES
-from muntin.plan.divide import Load, adapted, divisions
+from muntin.plan.divide import NEW_CODE_NS, Load, Sharing, adapted, cost, divisions
 from muntin.plan.planner import Planner, division_names
 from muntin.plan.shared import SharedPlan
 from muntin.query.check import check_pipeline
@@ -82,3 +83,18 @@ def test_where_predicates_come_and_go_they_get_no_columns_of_their_own() -> None
     assert cells(plans[0]) == [frozenset()]
     assert cells(plans[-1]) == [frozenset({"a"})]
     assert cells(planner(versions).choose(8, few)) == [frozenset()]
+
+
+def test_a_better_plan_is_taken_once_it_would_have_paid_for_new_code() -> None:
+    queries = checked(*BY_A, *BY_B)
+    both = frozenset(divisions(queries, Sharing.SHARDS, SEEN)[0].expressions)
+    few, many = (Load(400_000, 60, cells={both: found} | {frozenset({axis}): 3 for axis in both}) for found in (9, 2_000))
+    choice = planner([queries])
+    first = choice.choose(0, few)
+    saved = cost(first.division, many) - cost(divisions(queries, Sharing.AUTOMATIC, many), many)
+    assert 0 < saved < NEW_CODE_NS / 2
+    plans = [choice.choose(0, many, first)]
+    while plans[-1] is first:
+        plans.append(choice.choose(0, many, first))
+    assert len(plans) == math.ceil(NEW_CODE_NS / saved)
+    assert choice.choose(0, many, plans[-1]) is plans[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -11,20 +10,21 @@ from matplotlib.figure import Figure
 
 from benchmarks.groups import Curve
 from benchmarks.plots import STYLE, save
+from benchmarks.report_scale import MOST_MEMORY
 from benchmarks.touched import Turned
 from benchmarks.workers import SpeedUp
 
 PLACES = {"driver": "#d55e00", "executors": "#0072b2"}
 
 
-def groups(curve: Curve, directory: Path, name: str = "groups") -> None:
+def groups(curve: Curve, directory: Path) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8, 4.5), layout="constrained")
         left, right = figure.subplots(1, 2)
         for place in curve.setup.places:
             found = [one for one in curve.found if one.place == place]
             numbers = [one.groups for one in found]
-            left.plot(numbers, [one.median for one in found], "o-", color=PLACES[place], label=place)
+            left.plot(numbers, [one.mean for one in found], "o-", color=PLACES[place], label=place)
             right.plot(numbers, [one.peak / 2**30 for one in found], "o-", color=PLACES[place], label=place)
         for axes, label in ((left, "seconds a batch"), (right, "GiB, all processes")):
             axes.set_xscale("log")
@@ -32,10 +32,26 @@ def groups(curve: Curve, directory: Path, name: str = "groups") -> None:
             axes.set_ylabel(label)
             axes.set_ylim(bottom=0)
             axes.legend(frameon=False)
-        save(figure, directory, name)
+        save(figure, directory, "groups")
 
 
-million = partial(groups, name="million")
+def million(curve: Curve, directory: Path) -> None:
+    """The batches of the largest number of groups, one by one, and its memory beside what is allowed."""
+    largest = max(curve.found, key=lambda one: one.groups)
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(3, 1))
+        batches = range(curve.setup.warmups + 1, curve.setup.warmups + 1 + len(largest.seconds))
+        left.bar(list(map(str, batches)), largest.seconds, color=PLACES[largest.place], width=0.6)
+        left.set_xlabel(f"batch, a minute of {largest.groups:,} groups each")
+        left.set_ylabel("seconds")
+        right.bar(["at the most"], [largest.peak / 2**30], color=PLACES[largest.place], width=0.5)
+        right.axhline(MOST_MEMORY / 2**30, color="black", linestyle="--")
+        right.annotate("allowed", (0, MOST_MEMORY / 2**30), ha="center", va="bottom")
+        right.set_ylim(0, 1.15 * max(MOST_MEMORY, largest.peak) / 2**30)
+        right.set_xlim(-0.6, 0.6)
+        right.set_ylabel("GiB, all processes")
+        save(figure, directory, "million")
 
 
 def workers(found: SpeedUp, directory: Path) -> None:

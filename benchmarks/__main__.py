@@ -156,7 +156,7 @@ def main(
     setups = {name: resized(name, sizes or []) for name in chosen}
     from muntin import session
 
-    spark = session("muntin benchmarks", **{"spark.driver.memory": MEMORY})
+    spark = session("muntin benchmarks", **{"spark.driver.memory": MEMORY, "spark.driver.maxResultSize": "0"})
     try:
         run(chosen, spark, setups, out, Console())
     finally:

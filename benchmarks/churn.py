@@ -42,9 +42,9 @@ class Setup:
 
     queries: int = 256
     changes: int = 1_000
-    batches: int = 30
-    stay: int = 3
-    rows: int = 24_000_000
+    batches: int = 60
+    stay: int = 5
+    rows: int = 48_000_000
     rounds: int = 3
     checked: int = 32
 

@@ -78,7 +78,8 @@ def workers_report(found: SpeedUp) -> Report:
     setup, first, last = found.setup, found.found[0], found.found[-1]
     method = (
         f"A standalone cluster on this machine, each worker and its Python on one core. {setup.groups:,} groups, a row of each a minute, a "
-        f"minute a batch; {setup.queries} queries; results to Parquet. {setup.batches} batches, the first {setup.warmups} not timed."
+        f"minute a batch, in {setup.files} files; {setup.queries} queries; results to Parquet. {setup.batches} batches, the first "
+        f"{setup.warmups} not timed."
     )
     rows = [[str(one.workers), seconds(one.median), seconds(min(one.seconds)), times(first.median / one.median)] for one in found.found]
     claim = Claim(

@@ -1,8 +1,9 @@
 """Two workers against one: a standalone cluster on this machine, each worker and its Python on one core.
 
 In: numbers of workers, groups and queries. Out: seconds a batch for each number of workers. Convention: `muntin run` as a user would type
-it, on a cluster of processes; a batch is one Parquet file of one minute with a row of every group. Seconds are those from one commit of
-results to the next. The driver and the master are not pinned: what they do is part of what is measured.
+it, on a cluster of processes; a batch is one minute with a row of every group, in as many Parquet files for any number of workers: a
+single file is read by one task, and nobody could help it. Seconds are those from one commit of results to the next. The driver and the
+master are not pinned: what they do is part of what is measured.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Setup:
     workers: tuple[int, ...] = (1, 2)
     groups: int = 100_000
     queries: int = 64
+    files: int = 4  # of a batch
     batches: int = 16
     warmups: int = 9  # until the longest window is full, and every worker has met every stage
     memory: str = "3g"
@@ -75,8 +77,8 @@ def run(_spark: SparkSession, setup: Setup, console: Console) -> SpeedUp:
 def crewed(directory: Path, setup: Setup, workers: int) -> Crewed:
     (directory / "minutes").mkdir()
     for minute in range(setup.batches):
-        write_minute(directory / "minutes", minute, setup.groups)
-    (directory / "pipeline.sql").write_text(many_queries(directory / "minutes", setup.queries))
+        write_minute(directory / "minutes", minute, setup.groups, files=setup.files)
+    (directory / "pipeline.sql").write_text(many_queries(directory / "minutes", setup.queries, setup.files))
     cluster = Cluster(directory)
     try:
         cluster.start_master()

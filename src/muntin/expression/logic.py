@@ -57,12 +57,22 @@ def _true(functions: Any, condition: Any) -> Any:
 
 
 def _and_failed(functions: Any, columns: Sequence[Any], failures: Sequence[Any]) -> Any:
-    not_false = functions.coalesce(columns[0], functions.lit(True))
-    return either(failures[0], only_where(not_false, failures[1]))
+    return _failed_before(functions, [~functions.coalesce(column, functions.lit(True)) for column in columns], failures)
 
 
 def _or_failed(functions: Any, columns: Sequence[Any], failures: Sequence[Any]) -> Any:
-    return either(failures[0], only_where(~_true(functions, columns[0]), failures[1]))
+    return _failed_before(functions, [_true(functions, column) for column in columns], failures)
+
+
+def _failed_before(functions: Any, decided: Sequence[Any], failures: Sequence[Any]) -> Any:
+    """Where one of any number of conditions fails before one has decided. One CASE: as long as the list, and no deeper for it."""
+    branches = functions
+    for at in range(max(at for at, failure in enumerate(failures) if failure is not None) + 1):
+        if at:
+            branches = branches.when(decided[at - 1], functions.lit(False))
+        if failures[at] is not None:
+            branches = branches.when(failures[at], functions.lit(True))
+    return branches.otherwise(functions.lit(False))
 
 
 def _common(name: str, args: Sequence[Expression]) -> Type:

@@ -19,7 +19,7 @@ from muntin.disorder import Attributes
 from muntin.plan.shared import SharedPlan
 from muntin.spark.advance import divided, early, reaches, substreams_of
 from muntin.spark.crew import Asked, Crew, Taken
-from muntin.spark.entries import Entry, Snapshot, stops_from
+from muntin.spark.entries import Entry, Snapshot, lives_from, stops_from
 from muntin.spark.instances import Basis, Told
 from muntin.spark.moving import brought_in, moved, taken_out
 from muntin.spark.parts import NO_PARTS, Parts
@@ -68,7 +68,7 @@ class Assembling:
     def restored(cls, found: Snapshot, crew: Crew | None, attributes: Attributes) -> Assembling:
         """The state of a snapshot, when attributes were so far."""
         made, counters = cls(replace(found.plan, groupings=(), queries=()), crew), found.counters
-        lives = {name: QueryLife(**life) for name, life in counters["queries"].items()}
+        lives = lives_from(counters)
         made.plan, made._last = found.plan, found.id
         made._spread = {name: lives.pop(name) for name in _spread_in(found.plan)}
         made.once = Assemblies(found.plan.part(spread=False), lives, Aggregations(**counters["aggregations"]), divided(attributes))
@@ -76,7 +76,8 @@ class Assembling:
         if made._spread:
             made._begin(found.plan, attributes, found.parts, stops_from(counters))
             made._crew.lineage = counters["lineage"]
-            made._crew.forget(found.id)
+        if crew:  # also where nothing is spread any more: a crash may have come before that was swept away
+            crew.forget(found.id)
         return made
 
     @property
@@ -144,16 +145,17 @@ class Assembling:
         self._record(taken.report)
         return taken
 
-    def replay(self, step: Step, counters: Mapping[str, Any]) -> None:
-        """Go over an entry that is done: the crew is told of it. `counters` are those after the last one that is done."""
+    def replay(self, step: Step) -> None:
+        """Go over an entry that is done: the crew is told of it. What spread queries had gone through then stands in the entry: a query
+        that moves with the next one takes it along.
+        """
         self.use(step.plan, step.before)
         self._last = step.entry.id
         for _ in self.results(step):
             pass
         if self._spread:
             self._crew.tell(step.told(step.entry.stops))
-            known = counters["queries"]
-            self._spread = {name: QueryLife(**known[name]) if name in known else life for name, life in self._spread.items()}
+            self._spread = {name: step.entry.lives.get(name, life) for name, life in self._spread.items()}
 
     def results(self, step: Step) -> Iterator[tuple[str, pa.Table]]:
         """What the driver assembles of an entry; exhaust it."""

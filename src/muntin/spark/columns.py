@@ -88,9 +88,10 @@ def _compile(expression: tree.Expression, resolve: Callable[[str], Column]) -> _
         return _Part(resolve(expression.name))
     if isinstance(expression, tree.Literal):
         return _Part(literal_column(expression))
+    if isinstance(expression, tree.Call) and expression.function in ("and", "or"):
+        return _compile_connected(expression, [_compile(operand, resolve) for operand in _operands(expression)])
     if isinstance(expression, tree.Call):
-        call = _right_deep(expression) if expression.function in ("and", "or") else expression
-        return _compile_call(call, [_compile(arg, resolve) for arg in call.args])
+        return _compile_call(expression, [_compile(arg, resolve) for arg in expression.args])
     if isinstance(expression, tree.OwnCall):
         return _compile_own(expression, [_compile(arg, resolve) for arg in expression.args])
     raise Refusal(
@@ -160,10 +161,28 @@ def _may_be_null(expression: tree.Expression) -> bool:
     return not isinstance(expression, tree.Literal) or expression.value is None
 
 
-def _right_deep(call: tree.Call) -> tree.Call:
-    """(a AND b) AND c as a AND (b AND c): the same conditions in the same order, but the failures add up instead of multiplying."""
-    left, right = call.args
-    if isinstance(left, tree.Call) and left.function == call.function:
-        rest = tree.Call(call.function, (left.args[1], right), call.type)
-        return _right_deep(tree.Call(call.function, (left.args[0], rest), call.type))
-    return call
+def _operands(call: tree.Call) -> list[tree.Expression]:
+    """What AND or OR connects, however it is nested, in order."""
+    found: list[tree.Expression] = []
+    waiting: list[tree.Expression] = [call]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, tree.Call) and one.function == call.function:
+            waiting += reversed(one.args)
+        else:
+            found.append(one)
+    return found
+
+
+def _compile_connected(call: tree.Call, parts: Sequence[_Part]) -> _Part:
+    """Any number of conditions, connected in halves: Spark goes down a tree by recursion, and a chain of 400 overflows its stack."""
+    row = FUNCTIONS[call.function]
+    assert isinstance(row, LazyFunction)
+    values, failures = [part.value for part in parts], [part.failed for part in parts]
+    level = list(values)
+    while len(level) > 1:
+        halves = [level[at : at + 2] for at in range(0, len(level), 2)]
+        level = [row.column(F, call, *half) if len(half) == 2 else half[0] for half in halves]
+    if all(failure is None for failure in failures):
+        return _Part(level[0])
+    return _Part(level[0], row.failed(F, values, failures), leaks=True)

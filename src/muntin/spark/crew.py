@@ -8,7 +8,7 @@ the instance's folder. The driver holds what instances are told, not what they h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -50,13 +50,24 @@ class Taken:
 class Crew:
     """`directory` is one that executors read and write as the driver does; a `temporary` one goes with the job.
 
-    `rebuilt` counts states that were made again from the log.
+    `guard` raises if another job has taken over the directory. `rebuilt` counts states that were made again from the log.
     """
 
-    def __init__(self, spark: SparkSession, run: str, stream: str, directory: Place, instances: int, *, temporary: bool = False) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        run: str,
+        stream: str,
+        directory: Place,
+        instances: int,
+        guard: Callable[[], None] = lambda: None,
+        *,
+        temporary: bool = False,
+    ) -> None:
         self.spark, self.run, self.stream = spark, run, stream
         self.parts, self.snapshots = directory.everywhere / "parts", directory.everywhere / "snapshot-parts"
         self.instances = instances
+        self._guard = guard
         self._temporary = directory if temporary else None
         self.basis: Basis | None = None
         self.lineage = ""
@@ -154,14 +165,20 @@ class Crew:
         self.before.clear()
 
     def forget(self, upto: EntryId) -> None:
-        """Delete parts of entries up to one, and of snapshots that no state begins with."""
-        for name in self.parts.folders():
-            if EntryId.parse(name) <= upto:
-                (self.parts / name).remove_tree()
+        """Delete parts of entries up to one, and of snapshots that no state begins with.
+
+        What is there is listed before the look at who owns the directory: a job that takes over later begins with the snapshot at
+        `upto` or a newer one, whose parts are not on the list or are needed here too.
+        """
         needed = set((self.basis.parts if self.basis else NO_PARTS).names)
-        for name in self.snapshots.files():
-            if name not in needed:
-                (self.snapshots / name).remove()
+        passed = [self.parts / name for name in self.parts.folders() if EntryId.parse(name) <= upto]
+        unused = [self.snapshots / name for name in self.snapshots.files() if name not in needed]
+        if passed or unused:
+            self._guard()
+        for folder in passed:
+            folder.remove_tree()
+        for part in unused:
+            part.remove()
 
     def release(self) -> None:
         """The job has ended: executors keep nothing for it. What is left where Spark cannot be reached goes with the executor."""

@@ -23,7 +23,8 @@ NO_PLACE = "executors need a directory they share with the driver, and there is 
 def checked_instances(spark: SparkSession, asked: int | None) -> int:
     """As many as asked for, or one for each core that Spark has."""
     if asked is not None and not 1 <= asked <= BUCKETS:
-        raise Refusal("windows are assembled by at least one instance", values=f"instances = {asked}", way_out=f"choose 1 to {BUCKETS:,}")
+        law = f"windows are assembled by at least one instance, and by at most one for each of the {BUCKETS:,} buckets of groups"
+        raise Refusal(law, values=f"instances = {asked:,}", way_out=f"choose 1 to {BUCKETS:,}")
     return asked or min(spark.sparkContext.defaultParallelism, BUCKETS)
 
 
@@ -33,7 +34,7 @@ def crew_for(spark: SparkSession, held: Checkpoint | None, run: str, stream: str
     A job whose windows are all to be in the driver has a crew as well, if it has a checkpoint: its queries may come from executors.
     """
     if held is not None:
-        return Crew(spark, run, stream, held.directory, instances)
+        return Crew(spark, run, stream, held.directory, instances, held.check_owned)
     if placement is Placement.DRIVER:
         return None
     if is_local(spark):

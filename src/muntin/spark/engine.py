@@ -170,8 +170,9 @@ class Engine:
     def listed(self) -> list[dict[str, str]]:
         """A row per query: what it is and how it is doing."""
         jobs = self._running.jobs.values() if self._running else ()
-        lives = {name: life for job in jobs for name, life in job.assembly.lives.items()}
-        return [listed(query, self.versions.origins[query.name], lives.get(query.name)) for query in self.queries]
+        taking_part = {name: life for job in jobs for name, life in job.lives_of(self.registry.version).items()}
+        older = {name for job in jobs for name in job.joiner.tables.troubles}
+        return [listed(query, self.versions.origins[query.name], taking_part.get(query.name), older) for query in self.queries]
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries, from what was observed in the latest run."""

@@ -20,7 +20,7 @@ from muntin.spark.facts import BatchFacts, facts_from, facts_record
 from muntin.spark.holdings import holding_blobs, holdings_from
 from muntin.spark.parts import NO_PARTS, Parts
 from muntin.spark.sinks.base import EntryId
-from muntin.windows.life import Stop
+from muntin.windows.life import QueryLife, Stop
 from muntin.windows.shards import Partials, grouping_layout
 from muntin.windows.snapshots import Holding
 
@@ -54,7 +54,8 @@ class EntryKind(Enum):
 class Entry:
     """A log entry: the partials of a batch and its facts.
 
-    Groupings that are spread have none here: theirs are in `parts`. `stops` are queries that went wrong with it, once that is known.
+    Groupings that are spread have none here: theirs are in `parts`. Of one that is done, `stops` are the queries that went wrong with it,
+    and `lives` what each spread query has gone through.
     """
 
     id: EntryId
@@ -64,6 +65,7 @@ class Entry:
     kind: EntryKind = EntryKind.BATCH
     parts: Parts = NO_PARTS
     stops: Mapping[str, Stop] = field(default_factory=dict)
+    lives: Mapping[str, QueryLife] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,8 @@ def parts_from(header: Mapping[str, Any]) -> Parts:
 def stops_from(header: Mapping[str, Any]) -> dict[str, Stop]:
     """The queries that went wrong with an entry, from its mark that it is done."""
     return {name: Stop(**stop) for name, stop in header["stops"].items()}
+
+
+def lives_from(header: Mapping[str, Any]) -> dict[str, QueryLife]:
+    """What queries had gone through after an entry, from its mark or its snapshot."""
+    return {name: QueryLife(**life) for name, life in header["queries"].items()}

@@ -44,6 +44,7 @@ from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.slicelog import SliceLog
 from muntin.spark.timers import Timer
 from muntin.spark.totals import Stopwatch, Totals
+from muntin.windows.life import QueryLife
 from muntin.windows.shards import grouping_layout
 
 
@@ -99,6 +100,16 @@ class StreamJob:
     def plan(self) -> SharedPlan:
         return self.assembly.plan
 
+    def lives_of(self, version: int) -> dict[str, QueryLife]:
+        """What the queries of a version went through. One that has replaced another of its name took no part yet."""
+        wanted, taking_part = self.planner.queries_of(version), {one.query for one in self.plan.queries}
+        return {one.name: self.assembly.lives[one.name] for one in wanted if one in taking_part}
+
+    @property
+    def next_to_pin(self) -> int:
+        """The first batch that a change of the queries is in effect for. One that a crash cut short is taken as it was begun."""
+        return max(self.last.batch, self._begun) + 1
+
     # -- recovery ---------------------------------------------------------------------------------------------------------------
 
     def _recover(self, log: SliceLog) -> None:
@@ -106,12 +117,14 @@ class StreamJob:
         found, entries, counters = log.recover()
         if self.placing:
             self.placing.learn_of(self.planner.queries_of(self.version), counters.get("groups", {}))
-        check_same_spark_checkpoint(log.newest_pin(), self.checkpoint)
+        newest = log.newest_pin()
+        check_same_spark_checkpoint(newest, self.checkpoint)
+        self.joiner.tables.know(newest.tables if newest else {})
         if found:
             self._restore(found)
         for entry in entries:
             self.oldest = min(self.oldest, entry.pin.registry)
-            self.assembly.replay(self._step(entry), counters)
+            self.assembly.replay(self._step(entry))
             self.last = entry.id
         check_not_behind(self.checkpoint, self.last)
         begun = log.newest_pinned()
@@ -249,4 +262,4 @@ class StreamJob:
         return {"registry": self.used, "attributes": self.attributes.record(), "totals": asdict(self.totals)} | self.assembly.counters()
 
     def progress(self) -> Progress:
-        return self._watch.progress(self.totals, self.assembly, self.attributes)
+        return self._watch.progress(self.totals, self.assembly, self.attributes, self.joiner.tables.troubles)

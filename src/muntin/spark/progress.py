@@ -49,12 +49,13 @@ class Progress:
     slices: int = 0
     groups: int = 0
     disorder: Counts = Counts()
+    troubles: tuple[str, ...] = ()  #: static tables that are used as they were, and why
 
     def __str__(self) -> str:
         parts = [counted(self.entries, "batch", "batches"), counted(self.rows, "row"), f"{self.rows_per_second:,.0f} rows/s"]
         parts += [reached(self.punctuation), f"{counted(self.windows_closed, 'window')} closed", counted(self.results, "result")]
         losses = [f"{count:,} {name}" for name, count in losses_of(self)]
-        return named(self) + " · ".join([*parts, *losses, held(self)])
+        return "\n".join([named(self) + " · ".join([*parts, *losses, held(self)]), *map(older, self.troubles)])
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class ProgressDisplay:
         lines: list[RenderableType] = []
         for progress in list(self._streams.values()):
             lines += [self._headed(headline(progress)), details(progress)]
+            lines += [Text(f"  {older(trouble)}", style="yellow") for trouble in progress.troubles]
         if not lines:
             lines.append(self._headed(Text("waiting for the first rows", style="dim")))
         if tasks:
@@ -163,6 +165,10 @@ def stage_bar(tasks: Tasks, seconds: float) -> Table:
         f"{tasks.done} of {tasks.total} tasks, {seconds:.0f} s",
     )
     return bar
+
+
+def older(trouble: str) -> str:
+    return "going on with an older version of a table: " + " ".join(trouble.split())
 
 
 def named(progress: Progress) -> str:

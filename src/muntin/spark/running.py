@@ -115,13 +115,15 @@ class RunningJob:
             for job in self.jobs.values():
                 gates.enter_context(job.gate)
             if new is not None:
-                check_counted(self.jobs[new.stream.lower()].attributes, [new])
+                job = self.jobs[new.stream.lower()]
+                check_counted(job.attributes, [new])
+                job.joiner.tables.check(join.table for join in new.joins)
             for sink, query in ((sink, new) for sink in self.sinks if new is not None):
                 sink.admit(query)
             put()
             for job in self.jobs.values():
                 job.version = registry.version
-            batches = ", ".join(f"batch {job.last.next_batch().batch} of {name}" for name, job in self.jobs.items())
+            batches = ", ".join(f"batch {job.next_to_pin} of {name}" for name, job in self.jobs.items())
             self.effect = f"in effect from {batches} on (version {registry.version})"
 
     @property

@@ -17,7 +17,18 @@ from typing import Any
 from muntin.errors import CheckpointError
 from muntin.plan.planner import Planner
 from muntin.spark import durable
-from muntin.spark.entries import Entry, Pin, Snapshot, entry_form, entry_from, pin_from, snapshot_form, snapshot_from, stops_from
+from muntin.spark.entries import (
+    Entry,
+    Pin,
+    Snapshot,
+    entry_form,
+    entry_from,
+    lives_from,
+    pin_from,
+    snapshot_form,
+    snapshot_from,
+    stops_from,
+)
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 
@@ -102,7 +113,8 @@ class SliceLog:
         self._grown += found.parts.size
         if not any(spread for *_, spread in found.pin.division):
             return found
-        return replace(found, stops=stops_from(durable.read(self._done / str(entry))[0]))
+        done = durable.read(self._done / str(entry))[0]
+        return replace(found, stops=stops_from(done), lives=lives_from(done))
 
     def _entry(self, entry: EntryId) -> Entry:
         return entry_from(entry, *durable.read(self._log / str(entry)), self.planner)

@@ -5,7 +5,8 @@ Convention: a version is a fingerprint of the declaration and the files (path, s
 A new version is read when `versions` first sees it: into memory, and with a checkpoint into a Parquet copy `<table>@<version>` beside
 it, from which it is always read, so that a batch that is computed again finds the same rows. Spark writes a copy in place, on whatever
 file system the checkpoint is; the file `_muntin`, written after it and deleted before it, says that all of it is there. A bad record is
-refused, and so is a table whose files change while they are read; who asked may go on with the version before.
+refused, and so is a table whose files change while they are read; where there is a copy of the version before, that one is used, and
+`troubles` says why.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
@@ -46,6 +48,14 @@ def definition_of(name: str, frame: DataFrame) -> TableDefinition:
     return TableDefinition(name, Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields)))
 
 
+@dataclass(frozen=True)
+class Trouble:
+    """A version of a table that cannot be used, and why; empty if the files cannot even be listed."""
+
+    version: str
+    error: SourceError
+
+
 class Tables:
     """Static tables, by version. Names are in lower case. Without `copies` only the newest version can be had."""
 
@@ -56,15 +66,39 @@ class Tables:
         self._given: dict[str, tuple[str, DataFrame]] = {}
         self._held: dict[str, tuple[str, DataFrame]] = {}
         self._newest_known: dict[str, str] = {}
+        self._tried: dict[str, str] = {}
+        self.troubles: dict[str, Trouble] = {}  #: tables that are used as they were, since what is there now cannot be
 
     def add(self, name: str, frame: DataFrame) -> None:
         """Take the rows of a table from a DataFrame; each call makes a new version. Its definition is that of `definition_of`."""
         self._given[name.lower()] = uuid4().hex, frame
 
+    def know(self, versions: Mapping[str, str]) -> None:
+        """What `versions` said in an earlier run."""
+        self._newest_known |= versions
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuse tables that cannot be read, if they were not read before."""
+        self.versions(name for name in names if name not in self._newest_known)
+
     def versions(self, names: Iterable[str]) -> dict[str, str]:
         """The versions that are there now, read and copied, so that `frame` has them whatever happens to the files."""
-        self._newest_known |= (found := {name: self._newest(name) for name in names})
+        self._newest_known |= (found := {name: self._usable(name) for name in names})
         return found
+
+    def _usable(self, name: str) -> str:
+        """The newest version; or the one before, if that is there and the newest cannot be read."""
+        known = self._newest_known.get(name)
+        self._tried.pop(name, None)
+        try:
+            version = self._newest(name)
+        except SourceError as error:
+            if known is None or self._copies is None or not self._has(name, known):
+                raise
+            self.troubles[name] = Trouble(self._tried.get(name, ""), error)
+            return known
+        self.troubles.pop(name, None)
+        return version
 
     def frame(self, name: str, version: str) -> DataFrame:
         """The rows of a version, under their declared names, kept in memory until another version is used."""
@@ -108,7 +142,9 @@ class Tables:
         source = table_files(self._spark, self._definitions[name])
         with source.refusing_the_unreadable():
             for _ in range(_ATTEMPTS):
-                version = fingerprint(source)
+                version = self._tried[name] = fingerprint(source)
+                if (trouble := self.troubles.get(name)) and trouble.version == version:
+                    raise trouble.error
                 if self._has(name, version) or self._read(name, version, source):
                     return version
         way_out = "write new files aside and rename them into place"

@@ -6,12 +6,14 @@ In: entries, and the assembly they went into. Out: counters for the slice log, a
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.disorder import Attributes
 from muntin.spark.assembling import Assembling
 from muntin.spark.facts import BatchFacts
 from muntin.spark.progress import Progress
+from muntin.spark.tables import Trouble
 
 
 @dataclass
@@ -34,7 +36,7 @@ class Stopwatch:
     def __init__(self, totals: Totals) -> None:
         self._began, self._rows = time.monotonic(), totals.rows
 
-    def progress(self, totals: Totals, assembly: Assembling, attributes: Attributes) -> Progress:
+    def progress(self, totals: Totals, assembly: Assembling, attributes: Attributes, troubles: Mapping[str, Trouble]) -> Progress:
         lives = assembly.lives.values()
         seconds = time.monotonic() - self._began
         return Progress(
@@ -51,4 +53,5 @@ class Stopwatch:
             seconds=seconds,
             slices=assembly.slices,
             groups=assembly.groups,
+            troubles=tuple(str(one.error) for one in troubles.values()),
         )

@@ -261,3 +261,14 @@ def test_spark_types_and_ours_correspond() -> None:
 def test_an_aggregate_has_no_column() -> None:
     with pytest.raises(Refusal, match="an expression over rows stands on columns only"):
         compile_column(AggregateCall("count", (), BIGINT), F.col)
+
+
+@pytest.mark.parametrize("connective", ["and", "or"])
+def test_five_hundred_conditions_are_as_shallow_as_a_few(spark: SparkSession, connective: str) -> None:
+    """A chain of 400 overflows Spark's stack. What fails behind a condition that has decided does not count."""
+    conditions: list[Expression] = [call("<>" if connective == "and" else "=", A, Literal(at, BIGINT)) for at in range(1, 512)]
+    conditions.append(call(">", call("/", Literal(1, BIGINT), A), integer(5)))
+    while len(conditions) > 1:
+        conditions = [call(connective, *conditions[at : at + 2]) for at in range(0, len(conditions), 2)]
+    decided = connective == "or"
+    assert on_rows(spark, conditions[0], {"a": BIGINT}, (7,), (0,), (None,), (5000,)) == [decided, "failed", None, False]

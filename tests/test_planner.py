@@ -98,3 +98,11 @@ def test_a_better_plan_is_taken_once_it_would_have_paid_for_new_code() -> None:
         plans.append(choice.choose(0, many, first))
     assert len(plans) == math.ceil(NEW_CODE_NS / saved)
     assert choice.choose(0, many, plans[-1]) is plans[-1]
+
+
+def test_a_long_list_of_constants_is_searched_and_not_compared_one_by_one() -> None:
+    """Over few rows a predicate is cheapest as a column of its own, but each constant in it would be a Column."""
+    few = Load(rows=2_000, slices=60)
+    for length, found in ((10, frozenset()), (10_000, frozenset({"a"}))):
+        listed = checked(f"SELECT sum(c) AS v FROM s [RANGE 2 minutes SLIDE 1 minute] WHERE a IN ({', '.join(map(str, range(length)))})")
+        assert cells(planner([listed]).choose(0, few)) == [found]

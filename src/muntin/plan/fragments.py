@@ -219,6 +219,12 @@ def touched(expression: Expression) -> tuple[Expression, ...]:
     return tuple(dict.fromkeys(test.expression for test in tests_of(decomposed(expression))))
 
 
+@lru_cache(maxsize=10_000)
+def constants_in(expression: Expression) -> int:
+    """How many constants a predicate compares with; each is a Column of its own where the predicate is evaluated as it is."""
+    return sum(len(test.stretches) for test in tests_of(decomposed(expression)))
+
+
 @lru_cache(maxsize=64)
 def axes_of(predicates: tuple[Expression, ...]) -> tuple[Axis, ...]:
     """The axes of a set of predicates: each expression once, with every cut any of them asks for. Kept: a planner asks again and again."""

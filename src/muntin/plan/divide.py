@@ -33,8 +33,8 @@ ROW_NS, PREDICATE_NS, STEP_NS, SHARD_NS, FOLD_NS = 160.0, 40.0, 6.0, 1800.0, 1.5
 #: With so many predicates that have columns of their own, Spark no longer makes one code of the whole aggregation: a row costs so much
 #: more, and each predicate beyond them.
 MANY_PREDICATES, WIDE_ROW_NS, WIDE_PREDICATE_NS = 32, 1500.0, 40.0
-#: A constant of a predicate that has columns of its own, which is a Column that Python makes: 0.7 ms, over ten batches.
-CONSTANT_NS = 7e4
+#: Constants of predicates that have columns of their own are Columns that Python makes. Beyond so many: 0.7 ms each, over ten batches.
+FEW_CONSTANTS, CONSTANT_NS = 100, 7e4
 #: New code for columns that were not there before: to make, to compile, and to run before it is compiled well.
 NEW_CODE_NS = 4e8
 #: Cells are coded in 64 bits.
@@ -154,7 +154,7 @@ def cost(parts: Sequence[Division], load: Load) -> float:
     searching = load.rows * STEP_NS * sum(axis.scale.steps for axis in axes.values())
     constants = sum(constants_in(where) for part in parts if not part.by_cell for where in part.predicates)
     shares = (grouping_cost(part.family, sizes_of(part.axes(axes)), len(part.predicates), load) for part in parts)
-    return searching + CONSTANT_NS * constants + sum(shares)
+    return searching + CONSTANT_NS * max(0, constants - FEW_CONSTANTS) + sum(shares)
 
 
 def grouping_cost(family: Family, sizes: Mapping[Expression, int], predicates: int, load: Load) -> float:

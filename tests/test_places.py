@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,52 @@ def test_what_is_removed_is_gone(place: Place) -> None:
     (place / "tree").remove_tree()
     (place / "tree").remove_tree()
     assert (place / "tree" / "deep").files() == []
+
+
+@pytest.mark.parametrize("times", [1, 2, 100])
+def test_a_directory_that_is_written_to_while_it_is_removed_may_stay_and_nothing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    tree, left, remove = Place.of(tmp_path) / "tree", iter(range(times)), os.rmdir
+    (tree / "a").write(b"x")
+
+    def late(*args: Any, **options: Any) -> None:
+        if next(left, None) is not None:
+            (tmp_path / "tree" / "late").write_bytes(b"x")
+        remove(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", late)
+        tree.remove_tree()
+    assert tree.files() == (["late"] if times == 100 else [])
+    tree.remove_tree()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_a_directory_that_another_removes_too_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree, remove = Place.of(tmp_path) / "tree", os.unlink
+    for name in ("1", "2", "3"):
+        (tree / name).write(b"x")
+
+    def twice(*args: Any, **options: Any) -> None:
+        for _ in range(2):
+            remove(*args, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", twice)
+        tree.remove_tree()
+    tree.remove_tree()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_a_directory_that_cannot_be_removed_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "not yours")
+
+    (Place.of(tmp_path) / "tree" / "a").write(b"x")
+    monkeypatch.setattr(os, "unlink", forbidden)
+    with pytest.raises(StoreError, match="not yours"):
+        (Place.of(tmp_path) / "tree").remove_tree()
 
 
 def test_finished_files_are_put_in_their_places(place: Place, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ file at once, both may be told that it was there. Imported when a place is first
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,8 @@ class SharedStore(Store):
 
     def remove_tree(self, path: str) -> None:
         if self.filesystem.get_file_info(self.path(path)).type == fs.FileType.Directory:
-            self.filesystem.delete_dir(self.path(path))
+            with suppress(FileNotFoundError):  # somebody else was first
+                self.filesystem.delete_dir(self.path(path))
 
     def flush_tree(self, path: str) -> None:
         """A shared file system has made durable what it took."""

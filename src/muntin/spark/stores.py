@@ -7,6 +7,7 @@ the same file at once, one is told that it was late. `sharedstore` has the file 
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from abc import ABC, abstractmethod
@@ -20,6 +21,9 @@ Item = TypeVar("Item")
 
 #: Files are flushed or uploaded side by side: a disk takes many flushes in the time of one, a network many uploads.
 FILES_AT_A_TIME = 8
+
+#: A late copy of a task may write to, or take from, a directory that is being removed: then it is gone over again, so often.
+_REMOVALS = 3
 
 
 class Store(ABC):
@@ -54,7 +58,7 @@ class Store(ABC):
 
     @abstractmethod
     def remove_tree(self, path: str) -> None:
-        """Delete a directory and all in it, if it is there."""
+        """Delete a directory and all in it, if it is there. What others write there meanwhile may be left."""
 
     @abstractmethod
     def flush_tree(self, path: str) -> None:
@@ -123,8 +127,16 @@ class LocalStore(Store):
         return True
 
     def remove_tree(self, path: str) -> None:
-        if self.path(path).exists():
-            shutil.rmtree(self.path(path))
+        for _ in range(_REMOVALS):
+            try:
+                return shutil.rmtree(self.path(path))
+            except FileNotFoundError:
+                if not self.path(path).exists():
+                    return None
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise
+        return None
 
     def flush_tree(self, path: str) -> None:
         for folder, _, names in os.walk(self.path(path)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,10 +14,11 @@ from muntin import schema
 from muntin.disorder import Seen
 from muntin.errors import Refusal
 from muntin.expression.tree import AggregateCall, Column, GroupKey
-from muntin.plan.family import Family
+from muntin.plan.family import BUCKETS, Family
 from muntin.plan.placing import MANY_GROUPS, Placement, Placing
 from muntin.query.model import GroupColumn, Output, Query
 from muntin.semantics import Attribute, TimeWindow
+from muntin.spark.crews import checked_instances
 from muntin.spark.delivery import merged
 from muntin.spark.facts import NO_ROWS, BatchFacts
 from muntin.spark.place import Place
@@ -25,6 +27,7 @@ from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.spread import Written
 from storage import place_at
 
+NO_SPARK: Any = None  # it is asked for its cores only where nothing else was
 SYMBOL = Column("symbol", schema.STRING)
 NOON = datetime(2004, 12, 1, 12, tzinfo=UTC)
 TS = Attribute("ts")
@@ -97,6 +100,18 @@ def test_a_placement_nobody_knows_is_refused() -> None:
         Placement.named("moon")
 
 
+@pytest.mark.parametrize("asked", [-1, 0, BUCKETS + 1])
+def test_as_many_instances_as_there_cannot_be_are_refused(asked: int) -> None:
+    law = r"at least one instance, and by at most one for each of the 16,384 buckets"
+    with pytest.raises(Refusal, match=rf"(?s){law}.*found: instances = {asked:,}\n.*way out: choose 1 to 16,384"):
+        checked_instances(NO_SPARK, asked)
+
+
+@pytest.mark.parametrize("asked", [1, 2, BUCKETS - 1, BUCKETS])
+def test_a_number_of_instances_that_can_be_is_taken(asked: int) -> None:
+    assert checked_instances(NO_SPARK, asked) == asked
+
+
 # -- files ----------------------------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +150,7 @@ def test_what_executors_write_is_seen_when_the_driver_commits(home: str, tmp_pat
         assert sink.holds(entry, "trades")
         assert list(parts(place)) == ["00000003-00000.jsonl", "00000003-00001.jsonl"]
         assert all('"total": 7' in text for text in parts(place).values())
-        assert (place / "_hidden" / "trades").files() == []
+        assert (place / "_hidden" / "trades").folders() == []
 
 
 def test_a_run_that_goes_on_with_fewer_instances_leaves_nothing_of_the_try_before(home: str, tmp_path: Path) -> None:
@@ -144,7 +159,7 @@ def test_a_run_that_goes_on_with_fewer_instances_leaves_nothing_of_the_try_befor
     sink.commit(EntryId(2), [], task(sink, EntryId(2), 2, 1, tmp_path), "trades")
     for instance in range(3):  # the driver dies between the last rename and the marker
         for one in task(sink, entry, instance, 5, tmp_path):
-            place.move([(place / "_hidden" / "trades" / one.name, place / "big" / f"{entry}-{instance:05d}.jsonl")])
+            place.move([(place / "_hidden" / "trades" / str(entry) / one.name, place / "big" / f"{entry}-{instance:05d}.jsonl")])
     sink.abandon()
     with opened(place) as again:
         assert again.holds(EntryId(2), "trades")

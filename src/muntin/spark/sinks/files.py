@@ -4,9 +4,10 @@ In: result tables. Out, by `Layout`: `DIR/<query>.<ext>`, one file per query of 
 `DIR/<query>/<entry>.<ext>`, one part per entry that has rows, or `<entry>-<instance>.<ext>`, one per instance that has some.
 A timer's entry is named `<batch>_<timer>`: so the parts sort by name.
 Convention: files are written aside and appear whole; then a marker `_entries/<stream>/<entry>` says that the entry is whole. An entry
-without its marker is written again under the same names. Aside is `_aside/` on the local disk, and a temporary directory of this machine
-for a directory on a shared store; `_hidden/` has what executors write, until the driver renames it. `_muntin.json` says whose directory it
-is, and in the layout `WHOLE` that all of its files are of one run.
+without its marker is written again: the same rows of the same queries, by as many instances as there are then. Aside is `_aside/` on the
+local disk, and a temporary directory of this machine for a directory on a shared store; `_hidden/<stream>/<entry>/` has what executors
+write, until the driver renames it. `_muntin.json` says whose directory it is, and in the layout `WHOLE` that all of its files are of one
+run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from muntin.spark.place import Place
 from muntin.spark.sinks.aside import Aside
 from muntin.spark.sinks.base import EntryId, Results
 from muntin.spark.sinks.names import ASIDE, ENTRIES, HIDDEN, OWNER, check_names
-from muntin.spark.sinks.spread import FileWriter, SpreadSink, Written, entry_in
+from muntin.spark.sinks.spread import FileWriter, SpreadSink, Written, sweep
 from muntin.spark.sinks.writers import Format
 from muntin.windows.results import result_schema
 
@@ -57,8 +58,8 @@ class FileSink(SpreadSink):
         self._run = ""
         self._schemas: dict[str, pa.Schema] = {}
         self._last: dict[str, EntryId] = {}
-        self._streams: dict[str, str] = {}
-        self._resumed: set[str] = set()
+        self._resumed = False
+        self._begun: set[str] = set()  #: streams that had an entry in this process
         self._whole: Aside | None = None
         self._ownership: Ownership | None = None
         self._scratch: Path | None = None
@@ -66,7 +67,6 @@ class FileSink(SpreadSink):
     def open(self, run: str, queries: Sequence[Query]) -> None:
         self._run = run
         self._schemas = {query.name: result_schema(query) for query in queries}
-        self._streams = {query.name: query.stream.lower() for query in queries}
         check_names(self._schemas)
         self._take_directory()
         try:
@@ -74,7 +74,8 @@ class FileSink(SpreadSink):
             if self.layout is Layout.WHOLE:
                 self._whole = Aside(self._scratch_folder("results"), self.format)
             elif (self.directory / OWNER).exists():
-                self._resumed = {"", *(query.stream.lower() for query in queries)}
+                self._resumed, self._begun = True, set()
+                (self.directory / HIDDEN).remove_tree()  # nobody will ask for what tasks of the run before wrote
             else:
                 self._sign()
         except BaseException:
@@ -84,7 +85,6 @@ class FileSink(SpreadSink):
     def admit(self, query: Query) -> None:
         check_names([query.name])
         self._schemas[query.name] = result_schema(query)
-        self._streams[query.name] = query.stream.lower()
 
     def holds(self, entry: EntryId, stream: str = "") -> bool:
         """Entries come in order: an entry up to the newest marker was written. A `WHOLE` run is not replayed and holds nothing."""
@@ -108,16 +108,17 @@ class FileSink(SpreadSink):
             if table.num_rows:
                 aside.write(query, table)
         if self.layout is Layout.PARTS:
-            for query in {one.query for one in written}:
+            queries = {*aside.queries, *(one.query for one in written)}
+            for query in queries:
                 check_names([query])
             self._check_owned()
-            self._remove_leftovers(entry, stream)
+            self._remove_leftovers(entry, queries, stream)
             aside.publish({query: self._part(query, entry) for query in aside.queries}, self.directory)
             hidden = self._hidden(stream)
-            self.directory.move([(hidden / one.name, self._part(one.query, entry, one.instance)) for one in written])
+            self.directory.move([(hidden / str(entry) / one.name, self._part(one.query, entry, one.instance)) for one in written])
             self._mark(entry, stream)
             if written:
-                self._sweep(entry, hidden)
+                sweep(hidden, upto=entry)
 
     def close(self) -> None:
         if self._whole is not None:
@@ -142,27 +143,21 @@ class FileSink(SpreadSink):
         return self.directory / query / f"{str(entry).replace('.', '_')}{by}.{self.format.value}"
 
     def _hidden(self, stream: str) -> Place:
-        hidden = self.directory / HIDDEN
-        return hidden / stream if stream else hidden
+        return self.directory / HIDDEN / (stream or "results")
 
-    def _remove_leftovers(self, entry: EntryId, stream: str) -> None:
-        """What a run that was interrupted left of the entry it was at: this one may have other instances, and other names."""
-        if stream.lower() not in self._resumed:
-            return
-        self._resumed.discard(stream.lower())
-        named = str(entry).replace(".", "_")
-        others = {name for name, of in self._streams.items() if of != stream.lower()}
-        for query in self.directory.folders():
-            for name in (self.directory / query).files() if not query.startswith("_") and query not in others else ():
-                if name.partition(".")[0].partition("-")[0] == named:
-                    (self.directory / query / name).remove()
+    def _remove_leftovers(self, entry: EntryId, queries: Iterable[str], stream: str) -> None:
+        """What a run that was interrupted left of the entry it was at: this one may have other instances, and other names.
 
-    @staticmethod
-    def _sweep(entry: EntryId, hidden: Place) -> None:
-        """What copies of tasks wrote that do not count."""
-        for name in hidden.files():
-            if entry_in(name) <= entry:
-                (hidden / name).remove()
+        A replay has the same rows, and so the same queries, dropped ones too: what was left is in their folders. In the others an entry
+        of this number is another stream's.
+        """
+        if self._resumed and stream not in self._begun:
+            named = str(entry).replace(".", "_")
+            for folder in (self.directory / query for query in queries):
+                for name in folder.files():
+                    if name.partition(".")[0].partition("-")[0] == named:
+                        (folder / name).remove()
+        self._begun.add(stream)
 
     def _mark(self, entry: EntryId, stream: str) -> None:
         self._check_owned()

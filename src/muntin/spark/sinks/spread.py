@@ -1,8 +1,9 @@
 """Results that executors write themselves, and the driver makes visible.
 
 In: on an executor, the results of one instance; in the driver, what all instances wrote. Out: nothing to see before the driver's commit.
-Convention: what an executor writes has a name that no other copy of its task uses. The driver is told the names of those that count; the
-rest is swept away. So failed tasks, second copies of a task and tasks that come late change nothing.
+Convention: what an executor writes has a name that no other copy of its task uses, in a directory of the entry's. The driver is told the
+names of those that count; the rest is swept away with the directory. So failed tasks, second copies of a task and tasks that come late
+change nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class SpreadWriter(Protocol):
     """A sink's hand on an executor; it is pickled to get there."""
 
     def write(self, entry: EntryId, instance: int, results: Iterator[tuple[str, pa.Table]], scratch: Path) -> Sequence[Written]:
-        """Write an instance's results of an entry; `scratch` is a directory of the machine's disk."""
+        """Write an instance's results of an entry; `scratch` is a directory of the machine's disk that no other task uses now."""
 
 
 class SpreadSink(Sink):
@@ -52,25 +53,26 @@ class SpreadSink(Sink):
 
 @dataclass(frozen=True)
 class FileWriter:
-    """Files of results, written whole into a directory where nobody looks for them."""
+    """Files of results, written whole into a directory where nobody looks for them: `hidden/<entry>/`."""
 
     hidden: Place
     format: Format
 
     def write(self, entry: EntryId, instance: int, results: Iterator[tuple[str, pa.Table]], scratch: Path) -> list[Written]:
-        token = uuid.uuid4().hex
-        local = self.hidden.local
-        aside = Aside(local / f".{token}" if local is not None else scratch / token, self.format)  # beside its place, to be renamed
+        token, folder = uuid.uuid4().hex, self.hidden / str(entry)
+        # On the disk beside their places, to be renamed; else in the scratch, where the next task clears what one that died left.
+        aside = Aside(folder.local / f".{token}" if folder.local is not None else scratch / "aside", self.format)
         for query, table in results:
             aside.write(query, table)
-        written = [Written(query, instance, hidden_name(entry, token, query)) for query in aside.queries]
-        aside.publish({one.query: self.hidden / one.name for one in written}, self.hidden)
+        written = [Written(query, instance, f"{token}-{query}") for query in aside.queries]
+        aside.publish({one.query: folder / one.name for one in written}, folder)
         return written
 
 
-def hidden_name(entry: EntryId, token: str, query: str) -> str:
-    return f"{entry}-{token}-{query}"
-
-
-def entry_in(name: str) -> EntryId:
-    return EntryId.parse(name.partition("-")[0])
+def sweep(hidden: Place, *, upto: EntryId) -> None:
+    """Remove what tasks left of entries that are whole. A copy of a task that still writes there fails, and nobody waits for it; what
+    it leaves all the same goes with the next entry.
+    """
+    for name in hidden.folders():
+        if EntryId.parse(name) <= upto:
+            (hidden / name).remove_tree()

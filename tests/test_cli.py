@@ -95,6 +95,22 @@ def test_explain_tells_what_is_shared(pipeline: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "partial columns, stored once each" in done.stdout
     assert "grouping 1: by symbol" in done.stdout
+    assert "assembled in the driver: groups not counted yet, executors from 200,000 on" in done.stdout
+
+
+def test_explain_tells_where_windows_would_be_assembled(pipeline: Path) -> None:
+    done = muntin("explain", pipeline, "--assembly", "executors", "--instances", "3")
+    assert done.returncode == 0, done.stderr
+    assert "assembled on the executors, by 3 instances: asked for" in done.stdout
+    assert "assembled in the driver: one group" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "explain"])
+def test_more_instances_than_there_can_be_are_refused(pipeline: Path, command: str) -> None:
+    done = muntin(command, pipeline, "--assembly", "executors", "--instances", "20000")
+    assert done.returncode == 2
+    assert "at least one instance, and by at most one for each of the 16,384 buckets of groups" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -41,6 +41,8 @@ STOPPED_ON_DATA, REFUSED = 1, 2
 RunningOn = Annotated[str, typer.Option("--checkpoint", help="The checkpoint of the running job: a path or URI.")]
 Changed = Annotated[str, typer.Argument(metavar="QUERY", help="A SELECT, or CREATE QUERY and DROP QUERY statements, or a file of them.")]
 Name = Annotated[str | None, typer.Option(help="The query's name, for a bare SELECT.")]
+Assembly = Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")]
+Instances = Annotated[int | None, typer.Option(help="How many instances assemble, on executors [default: one a core].")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the job's answer.")]
 
 
@@ -67,8 +69,8 @@ def run(
     late_rows: Annotated[str | None, typer.Option(help="Path or URI for rows that come below a punctuation.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master [default: that of spark-submit, else local[*]].")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
-    assembly: Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")] = "automatic",
-    instances: Annotated[int | None, typer.Option(help="How many instances assemble, on executors [default: one a core].")] = None,
+    assembly: Assembly = "automatic",
+    instances: Instances = None,
 ) -> None:
     """Run a pipeline."""
     from muntin.spark.engine import Engine
@@ -139,13 +141,15 @@ def unlock(place: Annotated[str, typer.Argument(help="URI of a checkpoint, or of
 
 
 @app.command()
-def explain(pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")]) -> None:
-    """Show the shared plan of a pipeline."""
+def explain(
+    pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")], assembly: Assembly = "automatic", instances: Instances = None
+) -> None:
+    """Show the shared plan of a pipeline, and where its windows would be assembled."""
     from muntin.spark.engine import Engine
     from muntin.spark.session import session
 
     with complaints():
-        engine = Engine(session("muntin"))
+        engine = Engine(session("muntin"), assembly=assembly, instances=instances)
         try:
             engine.execute(readable(pipeline))
             output.print(engine.explain(), markup=False)

@@ -41,6 +41,8 @@ _UNITS = {
     "week": WEEK, "w": WEEK,
 }  # fmt: skip
 _PIECE = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)\s*")
+#: The calendar repeats itself every 400 years: those from 1970 on tell the days of all others, also where Python has no datetime.
+_CYCLE = 146_097 * DAY
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -154,13 +156,17 @@ def format_instant(instant: int) -> str:
     """
     if instant <= BEGINNING:
         return "-∞"
-    if instant >= END:
-        return "+∞"
-    try:
-        return iso_text(instant)
-    except OverflowError:  # before the year 1 or after 9999
-        return f"{instant} µs"
+    return "+∞" if instant >= END else iso_text(instant)
 
 
 def iso_text(instant: int) -> str:
-    return datetime_of(instant).strftime("%Y-%m-%dT%H:%M:%S.%f").rjust(26, "0") + "Z"
+    """As `format_instant`, for any integer. A year of more than four digits, or before 0000, has its sign, as in Java.
+
+    >>> iso_text(253_402_300_800 * SECOND), iso_text(-62_167_219_200 * SECOND - 1)
+    ('+10000-01-01T00:00:00.000000Z', '-0001-12-31T23:59:59.999999Z')
+    """
+    cycles, rest = divmod(instant, _CYCLE)
+    moment = datetime_of(rest)
+    year = moment.year + 400 * cycles
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04}{moment:-%m-%dT%H:%M:%S.%f}Z"

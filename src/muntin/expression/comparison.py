@@ -71,7 +71,7 @@ def _typed(name: str) -> Callable[[Sequence[Expression]], Signature]:
 
 
 def _row(name: str, column: Callable[[Any, Any], Any], value: Callable[[Call], Comparison]) -> Function:
-    return Function(name, TWO, _typed(name), lambda _functions, _call, a, b: column(a, b), value)
+    return Function(name, TWO, _typed(name), lambda _functions, _call, a, b: column(a, b), value, beyond=True)
 
 
 def _extreme_typed(name: str) -> Callable[[Sequence[Expression]], Signature]:
@@ -100,7 +100,7 @@ def _extreme(name: str, better: Callable[[Call], Comparison]) -> Function:
     def column(functions: Any, _: Call, *columns: Any) -> Any:
         return getattr(functions, name)(*columns)
 
-    return Function(name, range(2, MANY.stop), _extreme_typed(name), column, value, evaluation=Evaluation.ALL)
+    return Function(name, range(2, MANY.stop), _extreme_typed(name), column, value, evaluation=Evaluation.ALL, beyond=True)
 
 
 COMPARISONS: tuple[Function, ...] = (
@@ -110,7 +110,15 @@ COMPARISONS: tuple[Function, ...] = (
     _row("<=", operator.le, _at_most),
     _row(">", operator.gt, _greater),
     _row(">=", operator.ge, _at_least),
-    Function("<=>", TWO, _typed("<=>"), lambda _functions, _call, a, b: a.eqNullSafe(b), _same_or_both_null, evaluation=Evaluation.ALL),
+    Function(
+        "<=>",
+        TWO,
+        _typed("<=>"),
+        lambda _functions, _call, a, b: a.eqNullSafe(b),
+        _same_or_both_null,
+        evaluation=Evaluation.ALL,
+        beyond=True,
+    ),
     Function(
         "is_null",
         ONE,
@@ -118,6 +126,7 @@ COMPARISONS: tuple[Function, ...] = (
         lambda _functions, _call, column: column.isNull(),
         lambda _: lambda value: value is None,
         evaluation=Evaluation.ALL,
+        beyond=True,
     ),
     _extreme("greatest", _greater),
     _extreme("least", _less),

@@ -3,6 +3,7 @@
 In: an expression, and a `Scope` with what it may refer to. Out: the value Spark's ANSI mode would give; NULL is None.
 Convention: `compiled` builds nested closures once, with types, bounds and patterns already chosen; `evaluate` is for a single use.
 AND, OR, CASE, COALESCE and IN evaluate only what they need; what fails raises `DataError`.
+A time outside the years 1 to 9999 is a `Beyond`; only functions that say they take one are given it.
 Values of TIMESTAMP_NTZ are aware datetimes in UTC, like those of TIMESTAMP; one without zone is read so.
 """
 
@@ -15,6 +16,7 @@ from decimal import Decimal
 from typing import Any
 
 from muntin.errors import DataError
+from muntin.expression.beyond import Beyond, beyond_years, is_time
 from muntin.expression.functions import FUNCTIONS
 from muntin.expression.numeric import fitted_decimal
 from muntin.expression.signature import Evaluation, Function, LazyFunction, Thunk
@@ -55,7 +57,7 @@ def compiled(expression: Expression) -> Callable[[Scope], Any]:
     if isinstance(expression, Call):
         return _call(expression)
     if isinstance(expression, OwnCall):
-        return _strict(expression.function.value(), tuple(map(compiled, expression.args)))
+        return _strict(expression.function.value(), tuple(map(_of_years, expression.args)))
     if isinstance(expression, Literal):
         value = _literal_value(expression)
         return lambda _: value
@@ -84,7 +86,7 @@ def _literal_value(literal: Literal) -> Any:
 
 
 def _aware(moment: Any) -> Any:
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.replace(tzinfo=UTC) if isinstance(moment, datetime) and moment.tzinfo is None else moment
 
 
 def _in_utc(leaf: Thunk) -> Thunk:
@@ -114,9 +116,25 @@ def _bound(expression: WindowBound) -> Thunk:
 
 def _call(call: Call) -> Thunk:
     row = FUNCTIONS[call.function]
-    thunks = tuple(compiled(arg) for arg in call.args)
+    takes_all = isinstance(row, LazyFunction) or row.beyond
+    thunks = tuple(map(compiled if takes_all else _of_years, call.args))
     thunk = row.lazily(thunks) if isinstance(row, LazyFunction) else _eager(row, call, thunks)
     return _constant(thunk) if all(isinstance(arg, Literal) for arg in call.args) else thunk
+
+
+def _of_years(argument: Expression) -> Thunk:
+    """An argument of a function that has no meaning for times outside the years 1 to 9999: it fails on one."""
+    thunk = compiled(argument)
+    if not is_time(argument.type):
+        return thunk
+
+    def value(scope: Scope) -> Any:
+        found = thunk(scope)
+        if isinstance(found, Beyond):
+            raise beyond_years(argument, found)
+        return found
+
+    return value
 
 
 def _constant(thunk: Thunk) -> Thunk:

@@ -56,6 +56,7 @@ class Function:
 
     `column(functions, call, *columns)` gives the Column; `value(call)` gives a Python function of the argument values.
     `failure(functions, call, result, *columns)` says where it failed, given that no argument is NULL.
+    `beyond` says that its `value` takes times outside the years 1 to 9999.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Function:
     can_fail: Callable[[Call], bool] = never
     failure: Callable[..., Any] = null_result
     evaluation: Evaluation = Evaluation.LEFT_TO_NULL
+    beyond: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from muntin.errors import TypeMismatch
+from muntin.expression.beyond import micros_of
 from muntin.expression.signature import ONE, TWO, Function, Signature, undefined
 from muntin.expression.tree import Call, Expression, Literal
 from muntin.schema import BIGINT, DATE, INT, NULL, STRING, TIMESTAMP, Type
-from muntin.timeline import MILLISECOND, SECOND, instant_of
+from muntin.timeline import MILLISECOND, SECOND
 
 
 def _midnight(moment: datetime) -> datetime:
@@ -60,11 +61,11 @@ def _as_instant(args: Sequence[Expression]) -> Signature:
     raise undefined("a function to Unix time", args, takes="a timestamp", way_out="cast the argument to TIMESTAMP")
 
 
-def _row(name: str, typed: Callable[[Sequence[Expression]], Signature], value: Callable[[Any], int]) -> Function:
+def _row(name: str, typed: Callable[[Sequence[Expression]], Signature], value: Callable[[Any], int], *, beyond: bool = False) -> Function:
     def column(functions: Any, _: Call, argument: Any) -> Any:
         return getattr(functions, name)(argument)
 
-    return Function(name, ONE, typed, column, lambda _: value)
+    return Function(name, ONE, typed, column, lambda _: value, beyond=beyond)
 
 
 def _date_field(name: str, value: Callable[[date], int]) -> Function:
@@ -76,7 +77,7 @@ def _time_field(name: str, value: Callable[[datetime], int]) -> Function:
 
 
 def _instant(name: str, unit: int) -> Function:
-    return _row(name, _as_instant, lambda moment: instant_of(moment) // unit)
+    return _row(name, _as_instant, lambda moment: micros_of(moment) // unit, beyond=True)
 
 
 def _unit(arg: Expression) -> str:

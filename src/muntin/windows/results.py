@@ -18,8 +18,9 @@ import pyarrow as pa
 from muntin.aggregates.base import Array, State
 from muntin.columnar import arrow_type, to_arrow
 from muntin.errors import DataError
+from muntin.expression.beyond import array_of, values_of
 from muntin.expression.evaluate import Scope, compiled
-from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound
+from muntin.expression.tree import AggregateCall, Bound, Expression, GroupKey, WindowBound, aggregates_of, walk
 from muntin.plan.shared import PartialColumn, QueryPlan
 from muntin.query.model import FINAL, REVISION, Query
 from muntin.schema import Kind, Type
@@ -131,6 +132,8 @@ class Projection:
         self.expression = expression
         self.measure = measure
         self._compute = compiled(expression)
+        self._calls = aggregates_of(expression)
+        self._keys = {node.index for node in walk(expression) if isinstance(node, GroupKey)}
 
     def column(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], failures: list[Failure]) -> pa.Array:
         match self.expression:
@@ -143,8 +146,9 @@ class Projection:
         return self._computed(rows, calls, self.expression.type, failures)
 
     def _computed(self, rows: Rows, calls: Mapping[AggregateCall, pa.Array], type: Type, failures: list[Failure]) -> pa.Array:
-        keys = [key.take(pa.array(rows.group)).to_pylist() for key in rows.keys]
-        values = {call: array.to_pylist() for call, array in calls.items()}
+        unused = [None] * len(rows)
+        keys = [values_of(key.take(pa.array(rows.group))) if at in self._keys else unused for at, key in enumerate(rows.keys)]
+        values = {call: values_of(calls[call]) for call in self._calls}
         starts, ends = self._bounds(rows.start), self._bounds(rows.end)
         out: list[Any] = []
         for row in range(len(rows)):
@@ -155,7 +159,7 @@ class Projection:
             except DataError as error:
                 failures.append(Failure(row, error))
                 out.append(None)
-        return pa.array(out, type=arrow_type(type))
+        return array_of(out, type)
 
     def _bounds(self, ticks: Array) -> list[Any]:
         """As expressions take them: times in microseconds, numbers as values."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from muntin import reference
@@ -104,6 +106,39 @@ def test_an_exception_and_a_wrong_type_are_errors_of_data() -> None:
         value_of(python_function("f", lambda _: 2.5, args="INT", returns="BIGINT"), 1)
 
 
+def raised(error: BaseException) -> Any:
+    raise error
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (lambda _: "\ud800", r"f(1): '\ud800' is no string: it has no UTF-8"),
+        (lambda _: raised(SystemExit(3)), "f(1): SystemExit: 3"),
+        (lambda _: raised(GeneratorExit()), "f(1): GeneratorExit: "),
+        (lambda _: raised(ValueError("\ud800")), r"f(1): ValueError: \ud800"),
+        (lambda _: raised(Mute()), "f(1): Mute"),
+    ],
+)
+def test_whatever_a_function_raises_or_returns_is_its_failure(result: Callable[[int], Any], told: str) -> None:
+    with pytest.raises(DataError) as error:
+        value_of(python_function("f", result, args="INT", returns="STRING"), 1)
+    assert error.value.values == told
+
+
+def test_an_interrupt_is_ctrl_c_in_the_main_thread_and_a_failure_in_others() -> None:
+    interrupting = python_function("f", lambda _: raised(KeyboardInterrupt()), args="INT", returns="INT")
+    with pytest.raises(KeyboardInterrupt):
+        value_of(interrupting, 1)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(DataError, match="KeyboardInterrupt"):
+        pool.submit(value_of, interrupting, 1).result()
+
+
 def test_a_function_without_a_python_meaning_is_not_evaluated() -> None:
     with pytest.raises(Refusal, match="bucket has a meaning in Spark only"):
         value_of(BUCKET, 1)
@@ -130,6 +165,7 @@ MISFITS = {
     "STRING": 5,
     "DATE": datetime(2026, 1, 1),
     "DOUBLE": "1",
+    "TIMESTAMP": pd.NaT,
 }
 
 

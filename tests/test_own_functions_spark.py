@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -16,7 +19,7 @@ from muntin.expression.tree import Column, Expression, Literal
 from muntin.query.model import Join
 from muntin.query.own_functions import python_function, spark_function
 from muntin.reference import value
-from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, decimal
+from muntin.schema import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, TIMESTAMP_NTZ, Type, decimal
 from muntin.spark.columns import compile_column
 from muntin.spark.joining import joined
 from muntin.spark.own_columns import check_spark_function
@@ -83,6 +86,33 @@ def test_values_and_failures_in_spark_are_those_of_python(spark: SparkSession, e
     ours = list(zip(map(comparable, table["value"].to_pylist()), table["failed"].to_pylist(), strict=True))
     theirs = [in_python(expression, row) for row in ROWS]
     assert ours == [(comparable(found), fails) for found, fails in theirs]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda n: "\ud800" if n else "x",
+        lambda n: sys.exit(3) if n else "x",
+        lambda n: signal.default_int_handler(2, None) if n else "x",  # raises KeyboardInterrupt
+    ],
+)
+def test_what_a_function_raises_or_returns_fails_on_its_row_and_no_batch(spark: SparkSession, body: Callable[[int], str]) -> None:
+    compiled = compile_column(functions.own_call(python_function("f", body, args="BIGINT", returns="STRING"), COLUMNS["n"]), resolve)
+    frame = spark.createDataFrame([(0,), (1,), (None,)], "n BIGINT").coalesce(1)
+    assert compiled.failed is not None
+    assert [tuple(row) for row in frame.select(compiled.value, compiled.failed).collect()] == [("x", False), (None, True), (None, False)]
+
+
+@pytest.mark.parametrize("type_", [DATE, TIMESTAMP, TIMESTAMP_NTZ], ids=str)
+def test_a_function_fails_on_a_time_that_python_has_not(spark: SparkSession, type_: Type) -> None:
+    year = python_function("year_of", lambda t: t.year, args=str(type_), returns="INT")
+    compiled = compile_column(functions.own_call(year, Column("t", type_)), resolve)
+    assert compiled.failed is not None
+    days = [2_932_896, 2_932_897, 100_000_000, None]
+    frame = spark.createDataFrame([(day,) for day in days], "day INT").coalesce(1)
+    frame = frame.select(F.date_from_unix_date("day").cast(str(type_)).alias("t"))
+    found = [tuple(row) for row in frame.select(compiled.value, compiled.failed).collect()]
+    assert found == [(9999, False), (None, True), (None, True), (None, False)]
 
 
 def test_an_own_function_may_filter_group_and_be_aggregated(spark: SparkSession) -> None:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
+from threading import current_thread, main_thread
 from typing import Any
 
 from muntin.errors import DataError, Refusal
 from muntin.expression.numeric import fitted_decimal, fitted_integer, float32
 from muntin.identity import identity_of
 from muntin.schema import Kind, Type
+from muntin.timeline import datetime_of, instant_of
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,9 @@ class OwnFunction(ABC):
         def checked(*values: Any) -> Any:
             try:
                 return _fitted(meaning(*values), type_)
-            except Exception as error:  # a user's function may raise anything
+            except BaseException as error:  # a user's function may raise anything, SystemExit too
+                if isinstance(error, KeyboardInterrupt) and current_thread() is main_thread():
+                    raise  # most likely Ctrl-C, which Python raises in this thread only, whatever is running in it
                 raise _failure(name, values, error) from error
 
         return checked
@@ -96,14 +100,23 @@ class PythonFunction(OwnFunction):
         return self.function
 
 
-def _failure(name: str, values: tuple[Any, ...], error: Exception) -> DataError:
+def _failure(name: str, values: tuple[Any, ...], error: BaseException) -> DataError:
     shown = ", ".join(map(repr, values))
-    reason = error.values if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    reason = error.values if isinstance(error, DataError) else _told(error)
     return DataError(
         f"{name} gives a value of its type for every row",
         values=f"{name}({shown}): {reason}",
         way_out=f"let {name} return None where it has no value, or test its arguments first, with CASE",
     )
+
+
+def _told(error: BaseException) -> str:
+    """What the user's exception says, as text that can be written."""
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001 - its __str__ is the user's too
+        text = type(error).__name__
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _fitted(value: Any, type_: Type) -> Any:
@@ -132,10 +145,19 @@ def _decimal(value: Any, type_: Type) -> Decimal | None:
 
 
 def _moment(value: Any, _: Type) -> datetime | None:
-    """A time without zone is UTC."""
-    if not isinstance(value, datetime):
+    """A time without zone is UTC. By way of its instant: pandas' NaT calls itself a datetime and has none."""
+    return datetime_of(instant_of(value)) if isinstance(value, datetime) else None
+
+
+def _text(value: Any, type_: Type) -> str | None:
+    """One that has no UTF-8, with half a surrogate pair in it, is no STRING of Spark's or Arrow's."""
+    if not isinstance(value, str):
         return None
-    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise DataError("a function returns what it declares", values=f"{value!a} is no {type_}: it has no UTF-8") from None
+    return value
 
 
 _FITTING: dict[Kind, Callable[[Any, Type], Any]] = {
@@ -147,7 +169,7 @@ _FITTING: dict[Kind, Callable[[Any, Type], Any]] = {
     Kind.FLOAT: _float,
     Kind.DOUBLE: _float,
     Kind.DECIMAL: _decimal,
-    Kind.STRING: lambda value, _: value if isinstance(value, str) else None,
+    Kind.STRING: _text,
     Kind.DATE: lambda value, _: value if isinstance(value, date) and not isinstance(value, datetime) else None,
     Kind.TIMESTAMP: _moment,
     Kind.TIMESTAMP_NTZ: _moment,

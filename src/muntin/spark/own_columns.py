@@ -21,6 +21,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # pub
 
 from muntin.columnar import arrow_type
 from muntin.errors import DataError, Refusal
+from muntin.expression.beyond import Beyond, is_time, values_of
 from muntin.expression.own import OwnFunction, PythonFunction, SparkFunction
 from muntin.schema import BIGINT
 from muntin.spark.file_schema import spark_type
@@ -82,11 +83,11 @@ def _over_arrays(function: PythonFunction, arrow: pa.DataType) -> Callable[..., 
 
     def over_arrays(*arrays: pa.Array) -> pa.Array:
         values, failed = [], []
-        for row in zip(*(array.to_pylist() for array in arrays), strict=True):
+        for row in zip(*map(values_of, arrays), strict=True):
             try:
                 values.append(None if None in row else call(*row))
                 failed.append(False)
-            except DataError:
+            except (DataError, KeyboardInterrupt):  # no Ctrl-C: it goes to the driver, and a worker's interrupt is the function's own
                 values.append(None)
                 failed.append(True)
         return pa.StructArray.from_arrays([pa.array(values, arrow), pa.array(failed, pa.bool_())], ["value", "failed"])
@@ -97,21 +98,23 @@ def _over_arrays(function: PythonFunction, arrow: pa.DataType) -> Callable[..., 
 def _on_values(function: PythonFunction) -> Callable[..., Any]:
     """The function on values as they are sent: times are microseconds."""
     value = function.value()
-    if not any(type_.temporal for type_ in (*function.arguments, function.result)):
+    if not any(is_time(type_) for type_ in (*function.arguments, function.result)):
         return value
-    received = [datetime_of if type_.temporal else _same for type_ in function.arguments]
+    received = [datetime_of if type_.temporal else _of_years for type_ in function.arguments]
 
     def call(*sent: Any) -> Any:
         try:
             result = value(*(receive(one) for receive, one in zip(received, sent, strict=True)))
-        except OverflowError:  # Spark has times beyond the years that Python has
+        except OverflowError:  # no time of the years that Python has
             raise _out_of_years(function, sent) from None
         return instant_of(result) if function.result.temporal and result is not None else result
 
     return call
 
 
-def _same(value: Any) -> Any:
+def _of_years(value: Any) -> Any:
+    if isinstance(value, Beyond):
+        raise OverflowError
     return value
 
 

@@ -126,7 +126,7 @@ def test_a_running_value_that_cannot_be_computed_is_left_out_and_the_final_one_d
         engine.take(Batch([reading(tick, seg, vehicles=vehicles) for tick, seg, vehicles in rows], (at + 1) * SECOND))
     assert [(row["seg_id"], row["n"], row["final"]) for row in engine.results["q"]] == [("a", 6.0, False), ("b", 6.0, False)]
     assert same(engine.results["q"], engine.told(window))
-    with pytest.raises(AssertionError, match="1 row failed"):  # the window closes
+    with pytest.raises(AssertionError, match="a row failed"):  # the window closes
         engine.take(Batch([reading(40, "a", vehicles=1)], 5 * SECOND))
 
 
@@ -135,7 +135,7 @@ def test_a_correction_that_fails_stops_its_query_and_no_other() -> None:
     queries = named([query(f"{text} LATE REEMIT FOR 50 us"), query(f"{text} LATE CONSISTENT")])
     engine = PythonEngine(stream(slack="0 us"), queries)
     engine.take(Batch([reading(1, vehicles=1), reading(12, vehicles=1)]))
-    with pytest.raises(AssertionError, match="1 row failed"):
+    with pytest.raises(AssertionError, match="a row failed"):
         engine.take(Batch([reading(2, vehicles=0)]))
     assert list(engine.assemblies.stopped) == ["q0"]
 

@@ -156,14 +156,18 @@ class Lowering:
     def _errors(
         self, owner: Array, runs: Runs, broken: Array, failures: list[tuple[int, Failure]], stops: Mapping[str, Stop]
     ) -> dict[int, Stop]:
-        """For each query whose data went wrong, here or elsewhere, the first window it went wrong in, and the error."""
+        """For each query whose data went wrong, here or elsewhere, the first window it went wrong in, and the error.
+
+        Of several in that window the least one, as `turns.together` has it: the text does not depend on where groups are assembled.
+        """
         wrong = [(int(runs.end[window]), int(owner[window]), failure.error) for window, failure in failures]
-        wrong += [(int(runs.end[at]), int(owner[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0]]
+        wrong += [(int(runs.end[at]), int(owner[at]), FAILED_ROWS) for at in np.nonzero(broken)[0]]
         known = [(number, stops.get(self.plans[number].query.name)) for number in set(owner.tolist())]
         wrong += [(stop.end, number, stop.error) for number, stop in known if stop is not None]
         first: dict[int, Stop] = {}
-        for end, number, error in sorted(wrong, key=lambda item: item[:2]):
-            first.setdefault(number, Stop.at(end, error))
+        for end, number, error in wrong:
+            stop = Stop.at(end, error)
+            first[number] = min(first.get(number, stop), stop)
         return first
 
     def _by_query(
@@ -219,9 +223,9 @@ def with_all_windows(
     return together[order], np.concatenate([strand, np.zeros(len(missing), dtype=np.int64)])[order], full
 
 
-def failed_rows(count: int) -> DataError:
-    return DataError(
-        "every row of a window can be computed",
-        values=f"{count} row{'s' if count != 1 else ''} failed: an overflow, a division by zero or a value that cannot be cast",
-        way_out="guard the expression (CASE, NULLIF, WHERE) or cast to a wider type",
-    )
+#: Without how many: an instance of a spread assembly sees only those of its groups.
+FAILED_ROWS = DataError(
+    "every row of a window can be computed",
+    values="a row failed: an overflow, a division by zero, a value that cannot be cast or a function of your own",
+    way_out="guard the expression (CASE, NULLIF, WHERE) or cast to a wider type",
+)

@@ -17,8 +17,8 @@ from muntin.plan.shared import ROWS, PartialColumn, QueryPlan
 from muntin.windows.bytuple import Ends
 from muntin.windows.corrections import Revisions
 from muntin.windows.groups import GroupIndex
-from muntin.windows.life import QueryLife
-from muntin.windows.lowering import Manner, ResultChunk, failed_rows, without
+from muntin.windows.life import QueryLife, Stop
+from muntin.windows.lowering import FAILED_ROWS, Manner, ResultChunk, without
 from muntin.windows.results import Rows, SelectList
 from muntin.windows.segments import firsts_of
 from muntin.windows.tuplerows import chosen
@@ -58,8 +58,9 @@ class SeriesResults:
         windows = end
         error: DataError | None = None
         if wrong:
-            stop, error = min(wrong, key=lambda one: one[0])
-            table, windows = table.slice(0, int(np.searchsorted(rows.end[kept], stop))), windows[windows < stop]
+            stop = min(Stop.at(end, error) for end, error in wrong)
+            table, windows = table.slice(0, int(np.searchsorted(rows.end[kept], stop.end))), windows[windows < stop.end]
+            error = stop.error
             life.stopped = str(error)
         count, manner = (len(firsts_of(windows)), Manner.CLOSED) if revisions is None else (0, Manner.CORRECTED)
         return ResultChunk(self.plan.query.name, table, count, len(end), error, manner)
@@ -90,7 +91,7 @@ class SeriesResults:
         if self.plan.failures is None:
             return []
         broken = states[self.plan.failures][0]
-        return [(int(end[at]), failed_rows(int(broken[at]))) for at in np.nonzero(broken)[0][:1]]
+        return [(int(end[at]), FAILED_ROWS) for at in np.nonzero(broken)[0][:1]]
 
 
 def at(state: State, rows: Array) -> State:

@@ -85,6 +85,14 @@ def test_a_compiled_sqlglot_is_refused_by_its_name(monkeypatch: pytest.MonkeyPat
         parse_query("SELECT count(*) FROM s [RANGE 1 minute]", "q")
 
 
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(QueryError) as refusal:
+        parse_query("SELECT '\ud800' || max(s) FROM s [RANGE 1 hour SLIDE 1 hour]", name="q")
+    assert str(refusal.value) == (
+        "a text is Unicode\n  found: '\\ud800' at character 9\n  way out: write the character itself, or the whole pair"
+    )
+
+
 def test_nesting_without_end_is_refused() -> None:
     with pytest.raises(QueryError, match="expressions are not nested without end"):
         parse_query("SELECT " + "(" * 5_000 + "1" + ")" * 5_000, name="q")

@@ -25,6 +25,9 @@ from muntin.query.position import span_of
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,99}")
 
+#: Half a surrogate pair, which has no UTF-8: Spark would read another character, and Arrow writes no such string.
+_HALF = re.compile("[\ud800-\udfff]")
+
 #: sqlglot's words for an open quote: which one, the line, and the offset where it stands.
 _UNCLOSED = re.compile(r"Missing (\S+) from \d+:(\d+)")
 #: sqlglot's complaints that name its classes and tokens, in words for users.
@@ -177,6 +180,9 @@ def _query_name(tree: syntax.WindowQuery, text: str, span: Span, given: str | No
 
 def _trees(text: str) -> Iterator[tuple[exp.Expr, Span]]:
     """Each statement's tree and span."""
+    if half := _HALF.search(text):
+        found = f"{half[0]!a} at character {half.start() + 1}"
+        raise QueryError("a text is Unicode", values=found, way_out="write the character itself, or the whole pair")
     for tokens in _split(_tokens(text)):
         span, parser = Span(tokens[0].start, tokens[-1].end + 1), _parser()
         try:

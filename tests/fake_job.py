@@ -63,6 +63,9 @@ class Names:
     def listed(self) -> Sequence[Mapping[str, str]]:
         return [{"name": name, "window": "[RANGE 1 hour SLIDE 1 minute]", "state": "running", "late": "0"} for name in self.texts]
 
+    def explain(self) -> str:
+        return f"stream trades: {len(self.texts)} queries"
+
     def where(self) -> str:
         return f"in effect from batch 12 on (version {self.version})"
 

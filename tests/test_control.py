@@ -67,6 +67,11 @@ def test_a_list_comes_back_row_by_row(tmp_path: Path) -> None:
     assert [(row["name"], row["state"]) for row in answer.queries] == [("a", "running"), ("b", "running")]
 
 
+def test_a_plan_comes_back_as_text(tmp_path: Path) -> None:
+    with FakeJob(tmp_path):
+        assert ask(tmp_path, Action.EXPLAIN, timeout=10).message == "stream trades: 0 queries"
+
+
 def test_a_refusal_is_an_answer_and_leaves_the_rest_as_it_was(tmp_path: Path) -> None:
     with FakeJob(tmp_path) as job:
         ask(tmp_path, Action.ADD, name="q", text=SELECT, timeout=10)

@@ -106,6 +106,8 @@ def test_queries_come_and_go_while_the_job_runs(tmp_path: Path) -> None:
         assert all("running" in line for line in listed.values())
         assert ["command" in line for line in listed.values()] == [False, False, True]
 
+        assert "stream clicks: 3 queries" in running.command("explain").stdout
+
         dropped = running.command("drop", "total")
         assert dropped.returncode == 0, dropped.stderr
         assert list(running.listed()) == ["most", "joined"]

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from muntin.errors import MuntinError, Refusal
 from muntin.spark.claims import unlocked
-from muntin.spark.commands import Change, changes_in, listed
+from muntin.spark.commands import Change, changes_in, explained, listed
 from muntin.spark.control import Action
 from muntin.spark.place import Place
 
@@ -46,13 +46,18 @@ Instances = Annotated[int | None, typer.Option(help="How many instances assemble
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the job's answer.")]
 
 
+def complain(head: str, text: str) -> None:
+    """Unfolded: a marker stands under its place in a line of the user's."""
+    errors.print(Text.assemble((f"{head}: ", "bold red"), text), soft_wrap=True)
+
+
 @contextmanager
 def complaints() -> Iterator[None]:
     """Refusals are told, not thrown."""
     try:
         yield
     except MuntinError as error:
-        errors.print(Text.assemble(("muntin: ", "bold red"), str(error)))
+        complain("muntin", str(error))
         raise typer.Exit(REFUSED) from None
 
 
@@ -99,7 +104,7 @@ def run(
         finally:
             engine.spark.stop()
     for name, reason in stopped.items():
-        errors.print(Text.assemble(("stopped: ", "bold red"), f"query {name}: {reason}"))
+        complain("stopped", f"query {name}: {reason}")
     raise typer.Exit(STOPPED_ON_DATA if stopped else 0)
 
 
@@ -142,13 +147,24 @@ def unlock(place: Annotated[str, typer.Argument(help="URI of a checkpoint, or of
 
 @app.command()
 def explain(
-    pipeline: Annotated[Path, typer.Argument(help="The pipeline file.")], assembly: Assembly = "automatic", instances: Instances = None
+    pipeline: Annotated[Path | None, typer.Argument(help="The pipeline file.")] = None,
+    checkpoint: Annotated[str | None, typer.Option(help="Instead of a file: the checkpoint of a running job.")] = None,
+    assembly: Assembly = "automatic",
+    instances: Instances = None,
+    timeout: Timeout = 60,
 ) -> None:
-    """Show the shared plan of a pipeline, and where its windows would be assembled."""
-    from muntin.spark.engine import Engine
-    from muntin.spark.session import session
-
+    """Show the shared plan of a pipeline, from guessed counts; or that of a running job, from the counts it has observed."""
     with complaints():
+        if (pipeline is None) == (checkpoint is None):
+            given = "both" if pipeline else "neither"
+            raise Refusal("a plan is that of a pipeline file or of a running job", values=given, way_out="give a file, or --checkpoint")
+        if checkpoint is not None:
+            output.print(explained(Place.of(checkpoint), timeout=timeout), markup=False)
+            return
+        assert pipeline is not None
+        from muntin.spark.engine import Engine
+        from muntin.spark.session import session
+
         engine = Engine(session("muntin"), assembly=assembly, instances=instances)
         try:
             engine.execute(readable(pipeline))

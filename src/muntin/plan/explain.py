@@ -32,27 +32,28 @@ def explain(stream: StreamDefinition, plan: SharedPlan, load: Load = FIRST_LOAD,
         f"  time {stream.time}, {', '.join(stream.disorder.described(stream.slack))}; {kind}",
     ]
     for number, grouping in enumerate(plan.groupings):
-        lines += ["", *explain_grouping(number, grouping, plan.in_grouping(number), plan.sharing, load)]
+        lines += ["", *explain_grouping(number, plan, load)]
         lines += [f"  {placing.reason(grouping.family)}"] if placing else []
     return "\n".join(lines)
 
 
-def explain_grouping(number: int, grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
+def explain_grouping(number: int, plan: SharedPlan, load: Load) -> list[str]:
+    grouping, plans = plan.groupings[number], plan.in_grouping(number)
     lines = [f"grouping {number + 1}: {grouping.family}, for {names([plan.query.name for plan in plans])}"]
     lines += [f"  {line}" for line in explain_windows([plan.query.window for plan in plans])]
     lines += [f"  {line}" for line in explain_slices(grouping, [plan.query.window for plan in plans])]
     lines += [f"  {line}" for line in explain_emission(plans)]
-    lines += [f"  {line}" for line in explain_predicates(grouping, plans, sharing, load)]
+    lines += [f"  {line}" for line in explain_predicates(grouping, plans, plan, load)]
     coarser: dict[Family, list[str]] = {}
-    for plan in plans:
-        if plan.family != grouping.family:
-            coarser.setdefault(plan.family, []).append(plan.query.name)
+    for one in plans:
+        if one.family != grouping.family:
+            coarser.setdefault(one.family, []).append(one.query.name)
     lines += [f"  rolled up from the same partials: {family}, for {names(members)}" for family, members in coarser.items()]
     return lines + [f"  {line}" for line in explain_columns(grouping, plans)]
 
 
-def explain_predicates(grouping: Grouping, plans: Sequence[QueryPlan], sharing: Sharing, load: Load) -> list[str]:
-    """How predicates are told apart, and what the other ways would cost."""
+def explain_predicates(grouping: Grouping, plans: Sequence[QueryPlan], whole: SharedPlan, load: Load) -> list[str]:
+    """How predicates are told apart, and what the other ways would cost: for all queries that might have been in one grouping."""
     distinct = len({plan.query.where for plan in plans} - {None})
     if not distinct:
         return []
@@ -63,10 +64,13 @@ def explain_predicates(grouping: Grouping, plans: Sequence[QueryPlan], sharing: 
         lines = [f"{count}: a row is searched once on each of {told}{rest}; the predicates are evaluated per cell, not per row"]
     else:
         lines = [f"{count}: each evaluated on every row, with partial columns of its own"]
-    if sharing is not Sharing.AUTOMATIC:
-        return [*lines, f"why: the strategy {sharing.value} was asked for"]
-    ways = choices([plan.query for plan in plans if plan.family == grouping.family], load, spread=grouping.family.spread)
-    return [*lines, "why: " + ", ".join(f"{way.name} {way.nanoseconds / 1e6:.3g} ms" for way in ways) + " a batch for these queries"]
+    if whole.sharing is not Sharing.AUTOMATIC:
+        return [*lines, f"why: the strategy {whole.sharing.value} was asked for"]
+    kin = [plan.query for plan in whole.queries if plan.family == grouping.family]
+    ways = choices(kin, load, spread=grouping.family.spread)
+    apart = sum(one.family == grouping.family for one in whole.groupings)
+    members = "these queries" if apart == 1 else f"the {counted(len(kin), 'query')} of the {apart} groupings {grouping.family}"
+    return [*lines, "why: " + ", ".join(f"{way.name} {duration(way.nanoseconds)}" for way in ways) + f" a batch for {members}"]
 
 
 def explain_columns(grouping: Grouping, plans: Sequence[QueryPlan]) -> list[str]:
@@ -132,6 +136,10 @@ def explain_slices(grouping: Grouping, windows: Sequence[Window]) -> list[str]:
         f" {alone.final * 60:.4g} a minute; sharing pays from {pays:.3g} rows/s"
     )
     return lines
+
+
+def duration(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3g} ms" if nanoseconds < 1e9 else f"{nanoseconds / 1e9:.3g} s"
 
 
 def counted(number: int, noun: str) -> str:

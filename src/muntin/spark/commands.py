@@ -52,6 +52,11 @@ def listed(checkpoint: Place, *, timeout: float) -> Table:
     return table_of(accepted(ask(checkpoint, Action.LIST, timeout=timeout)).queries)
 
 
+def explained(checkpoint: Place, *, timeout: float) -> str:
+    """The plan of the job on a checkpoint, as it is now."""
+    return accepted(ask(checkpoint, Action.EXPLAIN, timeout=timeout)).message
+
+
 def accepted(answer: Answer) -> Answer:
     if not answer.accepted:
         raise MuntinError(answer.message)

@@ -36,6 +36,7 @@ class Action(Enum):
     DROP = "drop"
     REPLACE = "replace"
     LIST = "list"
+    EXPLAIN = "explain"
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """`message` says from when on the change is in effect, or why it was refused; `queries` is what LIST asked for, a row each."""
+    """`message` says from when on the change is in effect, or why it was refused, or is what EXPLAIN asked for; `queries` is what LIST
+    asked for, a row each.
+    """
 
     accepted: bool
     message: str
@@ -68,6 +71,10 @@ class Changes(Protocol):
 
     def listed(self) -> Sequence[Mapping[str, str]]:
         """A row per query: name, window, state (with the reason if it stopped), windows, results, late, origin."""
+        ...
+
+    def explain(self) -> str:
+        """The plan in use, with the counts it was chosen from."""
         ...
 
 
@@ -135,6 +142,8 @@ def _answer(request: Request, engine: Changes, where: Callable[[], str]) -> Answ
     match request:
         case Request(action=Action.LIST):
             return Answer(True, "", tuple(engine.listed()))
+        case Request(action=Action.EXPLAIN):
+            return Answer(True, engine.explain())
         case Request(action=Action.ADD, text=str(text)):
             engine.add(text, request.name)
         case Request(action=Action.REPLACE, text=str(text)):

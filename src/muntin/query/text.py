@@ -169,7 +169,7 @@ def _statement(tree: exp.Expr, text: str, span: Span, *, given: str | None) -> S
 def _query_name(tree: syntax.WindowQuery, text: str, span: Span, given: str | None) -> str:
     written = tree.this.name if tree.this else None
     if written is None and given is None:
-        way_out = "write CREATE QUERY name AS SELECT …, or pass name= where you add it"
+        way_out = "write CREATE QUERY name AS SELECT …, or give a name beside it (--name, name=)"
         raise QueryError("a query has a name", values="a bare SELECT", way_out=way_out, text=text, span=Span(span.start, span.start + 6))
     if written is not None and given not in (None, written):
         found = f"CREATE QUERY {written} and name={given!r}"

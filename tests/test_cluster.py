@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
+import law_job
 import muntin
+import opaque
 from cluster import SETTINGS, Cluster, running_cluster
 from muntin import Engine
 from spreading import FILES, QUERIES, halves, results, run_on
@@ -105,6 +107,22 @@ def test_on_a_cluster_windows_are_what_they_are_in_local_mode(cluster: Cluster, 
     start(cluster, tmp_path, (tmp_path, 0, 3), (tmp_path, 1, 3))
     ended(cluster)
     assert results(tmp_path) == expected
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_on_a_cluster_random_queries_of_the_law_tests_give_what_they_give_in_local_mode(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, seed: int
+) -> None:
+    """With and without groups, with predicates, own functions among them; some leave and some join; some stop on their data."""
+    stopped = law_job.run(lambda: Engine(spark, functions=[*opaque.STEADY, *opaque.FAILING], assembly="driver"), tmp_path / "local", seed)
+    command = [sys.executable, law_job.__file__, cluster.master, str(tmp_path / "cluster"), str(seed), str(seed + 1)]
+    settings = SETTINGS | {"spark.executorEnv.PYTHONPATH": search_path()}
+    cluster.run("driver", command, {"SETTINGS": json.dumps(settings), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": search_path()})
+    ended(cluster)
+    expected = law_job.results(tmp_path / "local")
+    assert sum(map(len, expected.values())) > 1_000
+    assert law_job.alike(law_job.results(tmp_path / "cluster"), expected)
+    assert json.loads((tmp_path / "cluster" / "stopped.json").read_text()) == stopped
 
 
 def test_a_driver_that_is_killed_goes_on_with_any_number_of_instances(

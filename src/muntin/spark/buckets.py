@@ -22,11 +22,12 @@ class Buckets:
     def __init__(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
         wrapper = Bucketizer(inputCols=list(inputs), outputCols=list(outputs), handleInvalid="keep")
         wrapper._transfer_params_to_java()  # noqa: SLF001
-        self._empty: Any = wrapper._java_obj  # noqa: SLF001
+        empty: Any = wrapper._java_obj  # noqa: SLF001
+        self._empty, self._no_others = empty, empty.extractParamMap().filter(Bucketizer()._java_obj)  # noqa: SLF001
 
     def of(self, splits: Sequence[Sequence[float]]) -> SplitBuckets:
         every = json.dumps([["-Inf", *one, "Inf"] for one in splits])
-        made = self._empty.copy(self._empty.extractParamMap())  # other plans, in other threads, have splits of their own
+        made = self._empty.copy(self._no_others)  # other plans, in other threads, have splits of their own
         return SplitBuckets(made.setSplitsArray(made.splitsArray().jsonDecode(every)))
 
 

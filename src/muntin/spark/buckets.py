@@ -2,8 +2,8 @@
 
 In: columns of doubles, and the splits of each. Out: a frame with a column of bucket numbers for each of them.
 Convention: NaN is in a bucket after the last. PySpark's own wrapper sends all parameters to the JVM whenever it transforms a frame,
-number by number: 50 ms for a few hundred splits, for every batch. This one sends the columns once and the splits as one text when they
-change, which takes PySpark's private names. The same search in public functions (`cells`) takes half as long again for a row.
+number by number: 50 ms for a few hundred splits, for every batch. This one sends them once, as one text, which takes PySpark's private
+names. The same search in public functions (`cells`) takes half as long again for a row.
 """
 
 from __future__ import annotations
@@ -17,23 +17,12 @@ from pyspark.sql import DataFrame
 
 
 class Buckets:
-    """Ready for any splits."""
-
-    def __init__(self, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(self, inputs: Sequence[str], outputs: Sequence[str], splits: Sequence[Sequence[float]]) -> None:
         wrapper = Bucketizer(inputCols=list(inputs), outputCols=list(outputs), handleInvalid="keep")
         wrapper._transfer_params_to_java()  # noqa: SLF001
-        empty: Any = wrapper._java_obj  # noqa: SLF001
-        self._empty, self._no_others = empty, empty.extractParamMap().filter(Bucketizer()._java_obj)  # noqa: SLF001
-
-    def of(self, splits: Sequence[Sequence[float]]) -> SplitBuckets:
+        bucketizer: Any = wrapper._java_obj  # noqa: SLF001
         every = json.dumps([["-Inf", *one, "Inf"] for one in splits])
-        made = self._empty.copy(self._no_others)  # other plans, in other threads, have splits of their own
-        return SplitBuckets(made.setSplitsArray(made.splitsArray().jsonDecode(every)))
-
-
-class SplitBuckets:
-    def __init__(self, bucketizer: Any) -> None:
-        self._bucketizer = bucketizer
+        self._bucketizer = bucketizer.setSplitsArray(bucketizer.splitsArray().jsonDecode(every))
 
     def transform(self, frame: DataFrame) -> DataFrame:
         return DataFrame(self._bucketizer.transform(frame._jdf), frame.sparkSession)  # noqa: SLF001

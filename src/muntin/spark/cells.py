@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from muntin.expression.tree import Expression
 from muntin.plan.fragments import Axis, Scale
-from muntin.spark.buckets import Buckets, SplitBuckets
+from muntin.spark.buckets import Buckets
 from muntin.spark.columns import Compiled
 from muntin.spark.cuts import constants_of, searched, spelled, splits_of
 from muntin.spark.rows import row_column
@@ -129,13 +129,12 @@ class CellSearch:
     def bucketed(self) -> list[SearchColumns]:
         return [one for one in self.columns if one.bucketed]
 
-    @cached_property
-    def _buckets(self) -> Buckets:
-        return Buckets([one.value_name for one in self.bucketed], [one.bucket_name for one in self.bucketed])
-
-    def buckets(self, axes: Mapping[Search, Axis]) -> SplitBuckets | None:
+    def buckets(self, axes: Mapping[Search, Axis]) -> Buckets | None:
         """What is called for axes that have these searches; None if all of them are stepped through."""
-        return self._buckets.of([splits_of(axes[one.search]) for one in self.bucketed]) if self.bucketed else None
+        if not self.bucketed:
+            return None
+        inputs, outputs = [one.value_name for one in self.bucketed], [one.bucket_name for one in self.bucketed]
+        return Buckets(inputs, outputs, [splits_of(axes[one.search]) for one in self.bucketed])
 
     @cached_property
     def projections(self) -> list[dict[str, Column]]:
@@ -145,7 +144,7 @@ class CellSearch:
         steps = range(1, max((one.steps for one in stepped), default=1))
         return [start, *({one.position_name: one.step(number) for one in stepped if number < one.steps} for number in steps)]
 
-    def positions(self, frame: DataFrame, others: Mapping[str, Column], buckets: SplitBuckets | None) -> DataFrame:
+    def positions(self, frame: DataFrame, others: Mapping[str, Column], buckets: Buckets | None) -> DataFrame:
         """The frame with a position per axis, and with some other columns: each projection costs analysis."""
         first, *following = self.projections
         frame = frame.withColumns({**others, **first})

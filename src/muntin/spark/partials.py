@@ -23,7 +23,7 @@ from muntin.plan.family import BUCKETS
 from muntin.plan.shared import Grouping, PartialColumn
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
-from muntin.spark.buckets import SplitBuckets
+from muntin.spark.buckets import Buckets
 from muntin.spark.cells import CellSearch, Search
 from muntin.spark.decoding import (
     AT,
@@ -137,7 +137,7 @@ class Pass:
         return lasting_columns(searches, self.expressions, self.groupings[0].columns, application())
 
     @cached_property
-    def buckets(self) -> SplitBuckets | None:
+    def buckets(self) -> Buckets | None:
         return self.lasting.cells.buckets({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:

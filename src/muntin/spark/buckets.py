@@ -3,7 +3,7 @@
 In: columns of doubles, and the splits of each. Out: a frame with a column of bucket numbers for each of them.
 Convention: NaN is in a bucket after the last. PySpark's own wrapper sends all parameters to the JVM whenever it transforms a frame,
 number by number: 50 ms for a few hundred splits, for every batch. This one sends them once, as one text, which takes PySpark's private
-names. The same search in public functions (`cells`) takes half as long again for a row.
+names. With the same search in public functions (`cells`) an aggregation over three axes took 1.7 times as long.
 """
 
 from __future__ import annotations

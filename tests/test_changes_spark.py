@@ -162,9 +162,8 @@ def engine_text(clicks: Clicks) -> str:
     return PIPELINE.format(path=clicks.directory, slack="0 seconds")
 
 
-def test_a_batch_that_was_begun_is_finished_with_the_queries_it_began_with(
-    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def die_in_the_second_batch(spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is pinned, and not in the log."""
     clicks.add_seconds(1, 22)
     run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
 
@@ -176,6 +175,12 @@ def test_a_batch_that_was_begun_is_finished_with_the_queries_it_began_with(
         broken.setattr(SliceLog, "append", die)
         with pytest.raises(RuntimeError, match="the disk is full"):
             run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
+
+
+def test_a_batch_that_was_begun_is_finished_with_the_queries_it_began_with(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    die_in_the_second_batch(spark, clicks, tmp_path, monkeypatch)
     changed = Engine(spark)
     changed.execute(engine_text(clicks).replace("CREATE QUERY total", "CREATE QUERY fresh"))
     clicks.add_seconds(72, 91)

@@ -9,9 +9,8 @@ import pytest
 
 from muntin import Engine
 from muntin.errors import SourceError
-from muntin.spark.slicelog import SliceLog
-from test_changes_spark import BIG, Steps, engine_text
-from test_streaming import Clicks, clicks, ends, engine_over, rows_of, run_now
+from test_changes_spark import BIG, Steps, die_in_the_second_batch, engine_text
+from test_streaming import Clicks, clicks, ends, engine_over, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,17 +73,7 @@ def test_a_query_over_a_table_that_cannot_be_read_is_refused_and_the_others_go_o
 def test_a_change_after_a_crash_is_in_effect_from_the_batch_after_the_one_that_was_begun(
     spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clicks.add_seconds(1, 22)
-    run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
-
-    def die(*_: Any) -> None:
-        raise RuntimeError("the disk is full")
-
-    clicks.add_seconds(41, 65)
-    with monkeypatch.context() as broken:
-        broken.setattr(SliceLog, "append", die)
-        with pytest.raises(RuntimeError, match="the disk is full"):
-            run_now(engine_over(spark, clicks, slack="0 seconds"), tmp_path / "out", tmp_path / "checkpoint")
+    die_in_the_second_batch(spark, clicks, tmp_path, monkeypatch)
     engine = engine_over(spark, clicks, slack="0 seconds")
     steps = Steps(engine, clicks, tmp_path / "out", tmp_path / "checkpoint")
     assert steps.job.jobs["clicks"].next_to_pin == 2

@@ -229,3 +229,20 @@ def test_a_dataframe_of_the_users_is_a_table(spark: SparkSession, tmp_path: Path
 def test_a_streaming_dataframe_is_no_table(spark: SparkSession) -> None:
     with pytest.raises(Refusal, match="a table is static"):
         definition_of("t", spark.readStream.format("rate").load())
+
+
+def test_files_that_changed_while_they_were_read_are_read_once_they_stay(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "close.csv"
+    tables = Tables(spark, {"close": csv_table(path, "a,1\n")}, Place.of(tmp_path / "copies"))
+    before = tables.versions(["close"])
+    path.write_text("a,20\n")
+    with monkeypatch.context() as changing:
+        changing.setattr(Tables, "_read", lambda *_: False)
+        assert tables.versions(["close"]) == before
+        assert "stay as they are while they are read" in str(tables.troubles["close"])
+    after = tables.versions(["close"])
+    assert values(tables.frame("close", after["close"])) == [("a", 20.0)]
+    assert not tables.troubles
+    tables.release()

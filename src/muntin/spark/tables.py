@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 from uuid import uuid4
@@ -48,14 +47,6 @@ def definition_of(name: str, frame: DataFrame) -> TableDefinition:
     return TableDefinition(name, Schema(tuple(Field(field.name, type_of_spark(field.dataType)) for field in frame.schema.fields)))
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """A version of a table that cannot be used, and why; empty if the files cannot even be listed."""
-
-    version: str
-    error: SourceError
-
-
 class Tables:
     """Static tables, by version. Names are in lower case. Without `copies` only the newest version can be had."""
 
@@ -66,8 +57,8 @@ class Tables:
         self._given: dict[str, tuple[str, DataFrame]] = {}
         self._held: dict[str, tuple[str, DataFrame]] = {}
         self._newest_known: dict[str, str] = {}
-        self._tried: dict[str, str] = {}
-        self.troubles: dict[str, Trouble] = {}  #: tables that are used as they were, since what is there now cannot be
+        self._bad: dict[str, tuple[str, SourceError]] = {}  #: versions with bad records: nobody reads them a second time
+        self.troubles: dict[str, SourceError] = {}  #: tables that are used as they were, since what is there now cannot be
 
     def add(self, name: str, frame: DataFrame) -> None:
         """Take the rows of a table from a DataFrame; each call makes a new version. Its definition is that of `definition_of`."""
@@ -89,13 +80,12 @@ class Tables:
     def _usable(self, name: str) -> str:
         """The newest version; or the one before, if that is there and the newest cannot be read."""
         known = self._newest_known.get(name)
-        self._tried.pop(name, None)
         try:
             version = self._newest(name)
         except SourceError as error:
             if known is None or self._copies is None or not self._has(name, known):
                 raise
-            self.troubles[name] = Trouble(self._tried.get(name, ""), error)
+            self.troubles[name] = error
             return known
         self.troubles.pop(name, None)
         return version
@@ -142,9 +132,9 @@ class Tables:
         source = table_files(self._spark, self._definitions[name])
         with source.refusing_the_unreadable():
             for _ in range(_ATTEMPTS):
-                version = self._tried[name] = fingerprint(source)
-                if (trouble := self.troubles.get(name)) and trouble.version == version:
-                    raise trouble.error
+                version = fingerprint(source)
+                if self._bad.get(name, ("",))[0] == version:
+                    raise self._bad[name][1]
                 if self._has(name, version) or self._read(name, version, source):
                     return version
         way_out = "write new files aside and rename them into place"
@@ -159,7 +149,7 @@ class Tables:
             self._release(name)  # Spark knows files in memory by their paths: it would find the old rows under the new version
         source.check_patterns()
         records = source.records(source.bounded())
-        self._check_records(name, records)
+        self._check_records(name, version, records)
         return self._take(name, version, records, unchanged=lambda: fingerprint(source) == version)
 
     def _take(self, name: str, version: str, frame: DataFrame, *, unchanged: Callable[[], bool]) -> bool:
@@ -178,15 +168,17 @@ class Tables:
         durable.write(copy / _CONTENTS, {"files": _digests(copy)})
         return True
 
-    def _check_records(self, name: str, rows: DataFrame) -> None:
+    def _check_records(self, name: str, version: str, rows: DataFrame) -> None:
         bad = resolve(CORRUPT)
         count, total, first = rows.select(F.count(bad), F.count(F.lit(1)), F.min(bad)).collect()[0]
         if count:
-            raise SourceError(
+            error = SourceError(
                 f"table {self._definitions[name].name}: every record can be read as it is declared",
                 values=f"{count} of {total} cannot, {first!r} for one",
                 way_out="correct the file, or declare the columns as the file has them",
             )
+            self._bad[name] = version, error
+            raise error
 
     def _hold(self, name: str, version: str, rows: DataFrame) -> DataFrame:
         self._release(name)

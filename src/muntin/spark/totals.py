@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muntin.disorder import Attributes
+from muntin.errors import SourceError
 from muntin.spark.assembling import Assembling
 from muntin.spark.facts import BatchFacts
 from muntin.spark.progress import Progress
-from muntin.spark.tables import Trouble
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Stopwatch:
     def __init__(self, totals: Totals) -> None:
         self._began, self._rows = time.monotonic(), totals.rows
 
-    def progress(self, totals: Totals, assembly: Assembling, attributes: Attributes, troubles: Mapping[str, Trouble]) -> Progress:
+    def progress(self, totals: Totals, assembly: Assembling, attributes: Attributes, troubles: Mapping[str, SourceError]) -> Progress:
         lives = assembly.lives.values()
         seconds = time.monotonic() - self._began
         return Progress(
@@ -53,5 +53,5 @@ class Stopwatch:
             seconds=seconds,
             slices=assembly.slices,
             groups=assembly.groups,
-            troubles=tuple(str(one.error) for one in troubles.values()),
+            troubles=tuple(map(str, troubles.values())),
         )

@@ -13,4 +13,4 @@ compile() { # compile FILE ARGUMENT...
 
 compile requirements-build.lock --group build
 compile requirements-java.lock --group java
-compile requirements.lock --extra dev --extra bench pyproject.toml
+compile requirements.lock --extra dev --extra bench --extra delta --extra kafka pyproject.toml

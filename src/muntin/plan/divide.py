@@ -65,8 +65,11 @@ class Division:
         return replace(max(map(family_of, self.queries), key=lambda family: len(family.keys)), spread=self.spread)
 
     def axes(self, known: Mapping[Expression, Axis]) -> tuple[Axis, ...]:
-        """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings."""
-        return tuple(known[expression] for expression in self.expressions)
+        """The axes that the queries touch, each with every cut that anybody asks for: a row is searched once for all groupings.
+
+        The largest comes last: so the cells that occur are small numbers.
+        """
+        return tuple(sorted((known[expression] for expression in self.expressions), key=lambda axis: axis.scale.steps))
 
     @cached_property
     def expressions(self) -> AbstractSet[Expression]:

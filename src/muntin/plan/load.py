@@ -38,6 +38,11 @@ class Load:
     observed: Mapping[tuple[Family, Axes], int] = field(default_factory=dict)
     changes: float = 0.0
 
+    @cached_property
+    def seen(self) -> int:
+        """Shards of a batch, as observed."""
+        return sum(self.observed.values())
+
     def shards(self, family: Family, sizes: Mapping[Expression, int]) -> float:
         """Slices × groups × the cells that occur in one."""
         axes = frozenset(sizes)

@@ -39,6 +39,11 @@ def ranked(values: Array, bound: int) -> tuple[Array, Array]:
     return np.nonzero(there)[0], (np.cumsum(there) - 1)[values]
 
 
+def is_dense(values: Array) -> bool:
+    """Whether a table of all numbers up to the largest value is not much larger than the values are many."""
+    return bool(values.min() >= 0 and values.max() <= SPARSE * len(values))
+
+
 class Numbering:
     """`codes[n]` is the code with number n."""
 
@@ -54,8 +59,18 @@ class Numbering:
         """The number of each code, and whether it has one."""
         if not len(self):
             return np.zeros(len(codes), dtype=np.int64), np.zeros(len(codes), dtype=bool)
+        if len(codes) >= MANY and is_dense(codes):
+            return self._tabled(codes)
         at = np.minimum(self._places(codes), len(self) - 1)
         return self._number[at], self._sorted[at] == codes
+
+    def _tabled(self, codes: Array) -> tuple[Array, Array]:
+        """The same, by a table of the codes up to the largest one asked for."""
+        table = np.full(int(codes.max()) + 1, -1, dtype=np.int64)
+        first, last = np.searchsorted(self._sorted, [0, len(table)])
+        table[self._sorted[first:last]] = self._number[first:last]
+        found = table[codes]
+        return np.maximum(found, 0), found >= 0
 
     def _places(self, codes: Array) -> Array:
         if min(len(codes), len(self)) < MANY:
@@ -69,7 +84,8 @@ class Numbering:
         found, known = self.known(codes)
         if known.all():
             return found
-        self._add(distinct(codes[~known]))
+        new = codes[~known]
+        self._add(ranked(new, int(new.max()) + 1)[0] if is_dense(new) else distinct(new))
         return self.known(codes)[0]
 
     def _add(self, new: Array) -> None:

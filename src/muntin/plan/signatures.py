@@ -1,13 +1,15 @@
 """Signatures: which predicates hold in which cells.
 
-In: axes, predicates, and cells as Spark codes them. Out: a matrix of truths, predicates × distinct cells. Convention: cells are numbered
-in order of first appearance and a predicate is evaluated once for each, whichever batch it comes in.
+In: axes, predicates, and cells as Spark codes them. Out: a matrix of truths, predicates × distinct cells; which cells are one fragment.
+Convention: cells are numbered in order of first appearance and a predicate is evaluated once for each, whichever batch it comes in.
 Paper: on-the-fly-sharing-2006, section 4.1, where a signature is a bitmap made row by row.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -66,6 +68,28 @@ class Signatures:
         truth[scale.null] = test.null
         truth[scale.failed] = Truth.FAILED
         return truth
+
+
+#: Cells that are held against each other, and cells × predicates.
+MOST_CELLS, MOST_TRUTHS = 1 << 16, 1 << 25
+
+
+@lru_cache(maxsize=16)
+def fragments(axes: tuple[Axis, ...], wheres: tuple[Expression | None, ...]) -> Array | None:
+    """For each cell, the least one in which the same predicates hold and the same fail; None if there are too many cells.
+
+    Only cells up to the last cut of the last axis: those after them stand for themselves. Kept for the next run.
+    """
+    count = math.prod(axis.scale.size for axis in axes[:-1]) * (len(axes[-1].cuts) + 1)
+    if count > MOST_CELLS or count * len(wheres) > MOST_TRUTHS:
+        return None
+    cells = CellTruths(axes, wheres)
+    numbers = cells.numbers(np.arange(count))
+    told = np.concatenate([cells.truths == Truth.TRUE, cells.truths == Truth.FAILED])[:, numbers]
+    signatures = np.ascontiguousarray(np.packbits(told, axis=0).T)
+    _, first, which = np.unique(signatures.view(f"V{signatures.shape[1]}").ravel(), return_index=True, return_inverse=True)
+    found: Array = first[which]
+    return found
 
 
 class CellTruths:

@@ -1,9 +1,10 @@
-"""A row's cell inside Spark: its position on every axis, by binary search, as one number.
+"""A row's cell inside Spark: its position on every axis, by search, as one number.
 
 In: a DataFrame and axes. Out: the DataFrame with a BIGINT column that codes the positions, the first axis least significant.
-Convention: constants are data and not code: the splits of MLlib's `Bucketizer`, or the elements of a constant array that is searched
-in steps, one projection each. So the generated code depends on how many axes and steps there are, not on how many constants or which;
-and where there is a `Bucketizer`, the Columns do not either, and are kept when queries come and go.
+Convention: constants are data and not code: elements of constant arrays that are searched in steps, from where a `Grid` says. So the
+generated code depends on the axes and the shapes of their searches, not on how many constants there are or which; and where there
+is a grid, the Columns do not either, and are kept when queries come and go: its arrays are columns beside the rows, which Spark's
+optimizer puts where they are used.
 """
 
 from __future__ import annotations
@@ -18,23 +19,27 @@ from pyspark.sql import functions as F
 
 from muntin.expression.tree import Expression
 from muntin.plan.fragments import Axis, Scale
-from muntin.spark.buckets import Buckets
+from muntin.spark.arrays import constant_array
 from muntin.spark.columns import Compiled
-from muntin.spark.cuts import constants_of, searched, spelled, splits_of
+from muntin.spark.cuts import FEW_CUTS, constants_of, searched
+from muntin.spark.grid import Grid, grid_over
 from muntin.spark.rows import row_column
 
 
 @dataclass(frozen=True)
 class Search:
-    """What the Columns of a search depend on. Constants are among it only if there are steps through them."""
+    """What the Columns of a search depend on. Constants are among it only if there is no grid over them."""
 
     expression: Expression
     scale: Scale
-    constants: tuple[Any, ...] | None
+    grid: Grid | None
+    constants: tuple[Any, ...] = ()
 
     @classmethod
     def on(cls, axis: Axis) -> Search:
-        return cls(axis.expression, axis.scale, None if splits_of(axis) else constants_of(axis))
+        constants = constants_of(axis)
+        grid = grid_over(constants, room=axis.scale.last) if len(constants) > FEW_CUTS else None
+        return cls(axis.expression, axis.scale, grid, () if grid else constants)
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,12 @@ class SearchColumns:
         return f"_muntin_c{self.number}"
 
     @property
-    def bucket_name(self) -> str:
-        return f"_muntin_b{self.number}"
+    def constants_name(self) -> str:
+        return f"_muntin_t{self.number}"
+
+    @property
+    def bases_name(self) -> str:
+        return f"_muntin_g{self.number}"
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -68,31 +77,35 @@ class SearchColumns:
     def value(self) -> tuple[Column, str]:
         return searched(self.compiled.value, self.search.expression.type)
 
-    @property
-    def bucketed(self) -> bool:
-        return self.search.constants is None
-
-    @property
+    @cached_property
     def steps(self) -> int:
-        """As many as the constants need, and none where a `Bucketizer` searches."""
-        return len(self.search.constants or ()).bit_length()
+        """As many as the constants need, or those of one square."""
+        return self.search.grid.steps if self.search.grid else len(self.search.constants).bit_length()
 
     @cached_property
     def table(self) -> Column:
-        """The constants, ascending; padded with NULL, which no value passes, to one less than a power of two."""
-        constants = self.search.constants or ()
-        padded = [*constants, *[None] * ((1 << self.steps) - 1 - len(constants))]
-        return F.from_json(F.lit("[" + ",".join(map(spelled, padded)) + "]"), f"array<{self.value[1]}>")
+        """The constants, ascending. Beyond the last one there is NULL, which no value passes."""
+        return F.col(self.constants_name) if self.search.grid else constant_array(self.search.constants, self.value[1])
 
-    def start(self) -> dict[str, Column]:
-        """The columns that the search begins with. Adding zero makes one of both zeros, which a `Bucketizer` would tell apart."""
+    def tables(self, axis: Axis) -> dict[str, Column]:
+        """The arrays of a search with a grid, for an axis that has it."""
+        if not self.search.grid:
+            return {}
+        constants = constants_of(axis)
+        bases = constant_array(self.search.grid.bases(constants), "int")
+        return {self.constants_name: constant_array(constants, self.value[1]), self.bases_name: bases}
+
+    def projections(self) -> list[dict[str, Column]]:
+        """Columns that are added to the rows one after another; the position is in the last, or in the only one."""
         failed = {} if self.compiled.failed is None else {self.failed_name: self.compiled.failed}
-        if self.bucketed:
-            return {self.value_name: self.value[0].cast("double") + F.lit(0.0), **failed}
-        position = self._passed(self.value[0], F.lit(0), number=0) if self.steps else F.lit(0)
-        return {self.value_name: self.value[0], self.position_name: position, **failed}
+        start = {self.value_name: self.value[0], **failed}
+        if self.search.grid:
+            base = F.get(F.col(self.bases_name), self.search.grid.square(F.col(self.value_name)))
+            return [start, *({self.position_name: column} for column in (base, *map(self._step, range(self.steps))))]
+        first = self._passed(self.value[0], F.lit(0), number=0) if self.steps else F.lit(0)
+        return [{**start, self.position_name: first}, *({self.position_name: self._step(number)} for number in range(1, self.steps))]
 
-    def step(self, number: int) -> Column:
+    def _step(self, number: int) -> Column:
         """The position after step `number` of the search: twice as fine as before."""
         return self._passed(F.col(self.value_name), F.col(self.position_name), number=number)
 
@@ -102,11 +115,9 @@ class SearchColumns:
         return F.when(passed, position + F.lit(stride)).otherwise(position)
 
     def coded(self) -> Column:
-        """The position, or that of NULL or of a failure. NaN is past every cut: its bucket is one more than the last, if there is one."""
-        found, scale = F.col(self.position_name), self.search.scale
-        if self.bucketed:
-            found = F.least(F.col(self.bucket_name).cast("int"), F.lit(scale.last))
-        position = F.when(F.col(self.value_name).isNull(), F.lit(scale.null)).otherwise(found)
+        """The position, or that of NULL or of a failure."""
+        scale = self.search.scale
+        position = F.when(F.col(self.value_name).isNull(), F.lit(scale.null)).otherwise(F.col(self.position_name))
         if self.compiled.failed is not None:
             position = F.when(F.col(self.failed_name), F.lit(scale.failed)).otherwise(position)
         return position.cast("bigint")
@@ -114,10 +125,7 @@ class SearchColumns:
 
 @dataclass(frozen=True)
 class CellSearch:
-    """The searches on all axes of a set of groupings: in one call of a `Bucketizer` where doubles are exact, else step by step.
-
-    Both are binary searches.
-    """
+    """The searches on all axes of a set of groupings."""
 
     searches: tuple[Search, ...]
 
@@ -125,32 +133,24 @@ class CellSearch:
     def columns(self) -> list[SearchColumns]:
         return [SearchColumns(search, number) for number, search in enumerate(self.searches)]
 
-    @cached_property
-    def bucketed(self) -> list[SearchColumns]:
-        return [one for one in self.columns if one.bucketed]
-
-    def buckets(self, axes: Mapping[Search, Axis]) -> Buckets | None:
-        """What is called for axes that have these searches; None if all of them are stepped through."""
-        if not self.bucketed:
-            return None
-        inputs, outputs = [one.value_name for one in self.bucketed], [one.bucket_name for one in self.bucketed]
-        return Buckets(inputs, outputs, [splits_of(axes[one.search]) for one in self.bucketed])
+    def tables(self, axes: Mapping[Search, Axis]) -> dict[str, Column]:
+        """What is searched, for axes that have these searches."""
+        return {name: table for one in self.columns for name, table in one.tables(axes[one.search]).items()}
 
     @cached_property
     def projections(self) -> list[dict[str, Column]]:
-        """What is added to a frame, one projection after the other: values and first steps, then a step of every search that goes on."""
-        stepped = [one for one in self.columns if not one.bucketed]
-        start = {name: column for one in self.columns for name, column in one.start().items()}
-        steps = range(1, max((one.steps for one in stepped), default=1))
-        return [start, *({one.position_name: one.step(number) for one in stepped if number < one.steps} for number in steps)]
+        """What is added to a frame, one projection after the other, for all searches at once."""
+        each = [one.projections() for one in self.columns]
+        longest = max(map(len, each), default=1)
+        return [{name: column for one in each for name, column in (one[at] if at < len(one) else {}).items()} for at in range(longest)]
 
-    def positions(self, frame: DataFrame, others: Mapping[str, Column], buckets: Buckets | None) -> DataFrame:
+    def positions(self, frame: DataFrame, others: Mapping[str, Column], tables: Mapping[str, Column]) -> DataFrame:
         """The frame with a position per axis, and with some other columns: each projection costs analysis."""
         first, *following = self.projections
-        frame = frame.withColumns({**others, **first})
+        frame = frame.withColumns({**others, **tables, **first})
         for columns in following:
             frame = frame.withColumns(columns)
-        return buckets.transform(frame) if buckets else frame
+        return frame
 
     def cell(self, searches: Sequence[Search]) -> Column:
         """The cell on some of the axes, as one number: each position is a digit, as large as its axis."""

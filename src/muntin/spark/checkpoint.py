@@ -22,7 +22,7 @@ from muntin.spark.locks import Occupied
 from muntin.spark.ownership import LOCK, Ownership, own
 from muntin.spark.place import Place
 
-FORMAT = 6
+FORMAT = 7
 
 
 def fingerprint(stream: StreamDefinition, strategy: str) -> str:

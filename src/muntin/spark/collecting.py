@@ -47,14 +47,15 @@ class Collected:
 
 @dataclass(frozen=True)
 class Collecting:
-    """The passes of one plan, ready for any batch."""
+    """The passes of one plan, ready for any batch. `merging`: cells of one fragment are one shard."""
 
     stream: StreamDefinition
     plan: SharedPlan
+    merging: bool = False
 
     @cached_property
     def passes(self) -> list[Pass]:
-        return passes(self.stream, self.plan)
+        return passes(self.stream, self.plan, merging=self.merging)
 
     def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, came: Counted, parting: Parting | None = None) -> Collected:
         """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here.

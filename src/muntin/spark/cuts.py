@@ -1,17 +1,15 @@
 """The constants that cut an axis, in the form Spark searches them in.
 
-In: an axis. Out: its expression in the searched form, its constants in the same, and as doubles where those are exact.
-Convention: exact for every type: constants are compared in the expression's own type, or as doubles where nothing is lost by it.
+In: an axis. Out: its expression in the searched form, and its constants in the same.
+Convention: exact for every type: constants are compared in the expression's own type.
 A cut becomes the least value that passes it, so that one comparison, `value >= constant`, tells on which side a value lies.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from datetime import date, datetime
 from decimal import Decimal
-from itertools import pairwise
 from typing import Any
 
 from pyspark.sql import Column
@@ -23,8 +21,7 @@ from muntin.timeline import instant_of
 
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LONGEST = 2**63 - 1
-_EXACT = 2**53
-#: Cuts that a few steps find as fast as a call.
+#: Cuts that a few steps find as fast as a grid.
 FEW_CUTS = 3
 
 
@@ -62,23 +59,3 @@ def at_least(cut: Cut, type: Type) -> Any:
 def constants_of(axis: Axis) -> tuple[Any, ...]:
     """Ascending; None, which no value passes, comes last."""
     return tuple(at_least(cut, axis.expression.type) for cut in axis.cuts)
-
-
-def splits_of(axis: Axis) -> tuple[float, ...]:
-    """The constants as doubles; empty where a double is not exact, or there are too few to be worth a call.
-
-    Whole numbers are: all constants below 2^53 are doubles, and rounding a larger value takes it past none of them.
-    """
-    constants = constants_of(axis)
-    exact = all(isinstance(one, float) or (isinstance(one, int) and abs(one) <= _EXACT) for one in constants)
-    usable = exact and len(constants) > FEW_CUTS and all(map(math.isfinite, constants)) and all(a < b for a, b in pairwise(constants))
-    return tuple(map(float, constants)) if usable else ()
-
-
-def spelled(value: Any) -> str:
-    """A constant as JSON that Spark reads back to the last digit."""
-    if value is None:
-        return "null"
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return json.dumps(value)

@@ -8,6 +8,7 @@ and ANSI mode (`session.check_session` says why).
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,7 +21,6 @@ from muntin.errors import Refusal
 from muntin.expression.own import OwnFunction, SparkFunction
 from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
-from muntin.plan.load import FIRST_LOAD, Load
 from muntin.plan.placing import Placement, Placing
 from muntin.plan.planner import Planner
 from muntin.plan.shared import SharedPlan
@@ -36,6 +36,7 @@ from muntin.spark.crews import NO_PLACE, checked_instances, crew_for
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
+from muntin.spark.loads import LoadWatch
 from muntin.spark.own_columns import check_spark_function
 from muntin.spark.place import Place
 from muntin.spark.positions import ARRIVED
@@ -99,7 +100,7 @@ class Engine:
         self._recorded: set[str] = set()  #: streams that the checkpoint knows, running or not
         self._planners: dict[str, Planner] = {}
         self._placings: dict[str, Placing] = {}
-        self._loads: dict[str, Load] = {}
+        self._loads: defaultdict[str, LoadWatch] = defaultdict(LoadWatch)
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
@@ -176,7 +177,7 @@ class Engine:
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries, from what was observed in the latest run."""
-        return self._planner(stream).choose(self.registry.version, self._loads.get(stream, FIRST_LOAD))
+        return self._planner(stream).choose(self.registry.version, self._loads[stream].load)
 
     def _planner(self, stream: str) -> Planner:
         if stream not in self._planners:
@@ -194,7 +195,7 @@ class Engine:
         texts = []
         for name in self._used_streams():
             job = self._running.jobs.get(name) if self._running else None
-            plan, load = (job.plan, job.load) if job else (self.plan(name), self._loads.get(name, FIRST_LOAD))
+            plan, load = (job.plan, job.load) if job else (self.plan(name), self._loads[name].load)
             texts.append(explain(self.streams[name], plan, load, self._placings.get(name)))
         return "\n\n".join(texts)
 
@@ -220,7 +221,6 @@ class Engine:
                 job = self._job(name, targets, None, letters, on_progress, run)
                 stack.callback(job.release)
                 job.process_all(self._frame(name, bounded=True))
-                self._loads[name] = job.load
                 jobs[name] = job
         return Results(self.spark, self.queries, memory, jobs)
 
@@ -285,11 +285,10 @@ class Engine:
         on_progress: Callable[[Progress], None],
         run: str,
     ) -> StreamJob:
-        load = self._loads.get(name, FIRST_LOAD)
         crew = crew_for(self.spark, held, run, name, self.placement, self.instances)
         hindrance = "" if crew or self.placement is Placement.DRIVER else NO_PLACE
         placing = Placing(self.streams[name].time, self.placement, self.instances, hindrance)
-        placing.learn(load.groups)
+        placing.learn(self._loads[name].load.groups)
         if name not in self._planners or not self._placings[name].agrees(placing):  # a planner keeps the plans it made
             self._planners.pop(name, None)
             self._placings[name] = placing
@@ -302,7 +301,7 @@ class Engine:
             held,
             letters,
             on_progress=on_progress,
-            load=load,
+            loads=self._loads[name],
             crew=crew,
             placing=self._placings[name],
         )

@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from muntin.errors import Refusal
 from muntin.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from muntin.spark.arrays import constant_array
 from muntin.timeline import SECOND, instant_of
 
 TRADES = Schema((Field("ts", TIMESTAMP), Field("symbol", STRING), Field("price", DOUBLE), Field("vol", BIGINT)))
@@ -185,10 +186,9 @@ def _swing(row: Column, *, half: int, most: int) -> Column:
 
 
 def _volume_table() -> Column:
-    """From JSON text: an array literal would be one call into the JVM for each of its 20,000 entries."""
     entries = [volume for volume, slots in COMMON_VOLUMES.items() for _ in range(slots)]
     entries += rare_volumes(VOLUME_SLOTS - len(entries))
-    return F.from_json(F.lit(str(entries)), "array<int>")
+    return constant_array(entries, "int")
 
 
 def rare_volumes(count: int) -> list[int]:

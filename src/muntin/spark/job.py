@@ -18,7 +18,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from muntin.disorder import Attributes
-from muntin.plan.load import FIRST_LOAD, Load
+from muntin.plan.load import Load
 from muntin.plan.placing import Placing
 from muntin.plan.planner import Planner
 from muntin.plan.shared import SharedPlan
@@ -69,7 +69,7 @@ class StreamJob:
     clock: Callable[[], int] = wall_clock
     on_progress: Callable[[Progress], None] = lambda _: None
     totals: Totals = field(default_factory=Totals)
-    load: Load = FIRST_LOAD
+    loads: LoadWatch = field(default_factory=LoadWatch)
     crew: Crew | None = None
     placing: Placing | None = None
 
@@ -86,19 +86,23 @@ class StreamJob:
         self.failure: BaseException | None = None
         self._pinning = Pinning(self.planner, self.joiner, self.checkpoint)
         self._spans: Spans = {}
-        self._loads, self._timer, self._watch = LoadWatch(), Timer(), Stopwatch(self.totals)
+        self._timer, self._watch = Timer(), Stopwatch(self.totals)
         self._begun = -1  #: the latest batch that an earlier run began
         if self.log:
             self._recover(self.log)
         check_counted(self.attributes, self.planner.queries_of(self.version))
         if self.last == EntryId(-1):
             self.assembly.use(self.planner.choose(self.version, self.load), self.attributes)
-        self._reading = Reading(self.joiner, self.crew, Collecting(self.stream, self.plan))
+        self._reading = Reading(self.joiner, self.crew, Collecting(self.stream, self.planner.nothing()))
         self._watch = Stopwatch(self.totals)
 
     @property
     def plan(self) -> SharedPlan:
         return self.assembly.plan
+
+    @property
+    def load(self) -> Load:
+        return self.loads.load
 
     def lives_of(self, version: int) -> dict[str, QueryLife]:
         """What the queries of a version went through. One that has replaced another of its name took no part yet."""
@@ -207,7 +211,8 @@ class StreamJob:
     def _read(self, entry: EntryId, frame: DataFrame, pin: Pin, spans: Spans | None) -> Collected:
         plan = self.planner.named(pin.registry, pin.division)
         since = {name: life.since for name, life in self.assembly.lives.items()}
-        return self._reading(entry, frame, pin, plan, self.attributes, spans, Letters(self.dead_letters, self.late_rows, since))
+        letters = Letters(self.dead_letters, self.late_rows, since)
+        return self._reading(entry, frame, pin, plan, self.attributes, spans=spans, load=self.load, letters=letters)
 
     def _pinned(self, entry: EntryId) -> Pin:
         if self.log and (pinned := self.log.pinned(entry)):
@@ -238,7 +243,7 @@ class StreamJob:
         self._timer.wind(step)
         self._spans = expected(self.attributes, self.plan, entry.facts)
         if collected:
-            self.load = self._loads.seen(self.plan, collected) or self.load
+            self.loads.see(self.plan, collected)
         if self.log:
             self._mark_done(self.log, entry, taken, snapshot=wanted)
         if wanted:

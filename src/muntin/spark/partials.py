@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -20,11 +20,12 @@ from pyspark.sql import functions as F
 from muntin.aggregates.sums import FIRST, MATCHED
 from muntin.expression.tree import Expression
 from muntin.plan.family import BUCKETS
-from muntin.plan.shared import Grouping, PartialColumn
+from muntin.plan.shared import Grouping
+from muntin.plan.signatures import fragments
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
-from muntin.spark.buckets import Buckets
-from muntin.spark.cells import CellSearch, Search
+from muntin.spark.arrays import constant_array
+from muntin.spark.cells import Search
 from muntin.spark.decoding import (
     AT,
     BUCKET,
@@ -39,75 +40,27 @@ from muntin.spark.decoding import (
     SET,
     UNMATCHED,
     Decoding,
-    key_name,
-    lane_prefix,
 )
 from muntin.spark.facts import BatchFacts
-from muntin.spark.lifting import at_name, is_good, is_placed, is_used, partial_columns
+from muntin.spark.lasting import LastingColumns, fragments_name, lasting_columns
+from muntin.spark.lifting import at_name, is_good, is_placed
 from muntin.spark.own_columns import application
-from muntin.spark.rows import Rows, micros_of, row_column
+from muntin.spark.rows import Rows, micros_of
 from muntin.spark.slicekey import SliceKey
 from muntin.timeline import Interval
 from muntin.windows.shards import Partials
 
 
 @dataclass(frozen=True)
-class LastingColumns:
-    """The Columns of a pass that are the same for every batch: cells, if a grouping has them, group columns, and aggregates."""
-
-    searches: tuple[tuple[Search, ...] | None, ...]
-    expressions: tuple[Expression, ...]
-    columns: tuple[PartialColumn, ...]
-
-    @cached_property
-    def cells(self) -> CellSearch:
-        return CellSearch(tuple(dict.fromkeys(one for searches in self.searches for one in searches or ())))
-
-    @cached_property
-    def keys(self) -> dict[str, Column]:
-        return {key_name(number): row_column(key).value for number, key in enumerate(self.expressions)}
-
-    @cached_property
-    def coded_cells(self) -> list[Column]:
-        """The cell of each grouping; all rows are in cell 0 of one that has none."""
-        return [self.cells.cell(searches or ()) for searches in self.searches]
-
-    @cached_property
-    def split(self) -> list[Column]:
-        """The group columns and cells of rows that are used; none where slices are all there is. Other rows fall into one shard."""
-        used = is_used()
-        keys = [F.when(used, key).alias(name) for name, key in self.keys.items()]
-        cells = [F.when(used, cell) for cell in self.coded_cells]
-        if len(cells) > 1:
-            return [*keys, F.posexplode(F.array(*cells)).alias(SET, CELL)]
-        return keys if self.searches[0] is None else [*keys, cells[0].alias(CELL)]
-
-    @cached_property
-    def aggregates(self) -> list[Column]:
-        return [
-            lane.alias(f"{lane_prefix(at)}{number}")
-            for at, column in enumerate(self.columns)
-            for number, lane in enumerate(partial_columns(column))
-        ]
-
-
-@lru_cache(maxsize=64)
-def lasting_columns(
-    searches: tuple[tuple[Search, ...] | None, ...],
-    expressions: tuple[Expression, ...],
-    columns: tuple[PartialColumn, ...],
-    _application: str,
-) -> LastingColumns:
-    """Kept: a plan whose queries changed often computes the same as the one before, and so does the next run of the same queries."""
-    return LastingColumns(searches, expressions, columns)
-
-
-@dataclass(frozen=True)
 class Pass:
-    """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins, attribute and columns."""
+    """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins, attribute and columns.
+
+    `merging`: cells of one fragment are one shard. It pays where shards are many.
+    """
 
     stream: StreamDefinition
     groupings: tuple[Grouping, ...]
+    merging: bool = False
 
     @property
     def over(self) -> Attribute:
@@ -134,16 +87,31 @@ class Pass:
     @cached_property
     def lasting(self) -> LastingColumns:
         searches = tuple(tuple(map(Search.on, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
-        return lasting_columns(searches, self.expressions, self.groupings[0].columns, application())
+        merged = tuple(number in self.fragments for number in range(len(self.groupings)))
+        return lasting_columns(searches, merged, self.expressions, self.groupings[0].columns, application())
 
     @cached_property
-    def buckets(self) -> Buckets | None:
-        return self.lasting.cells.buckets({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
+    def tables(self) -> dict[str, Column]:
+        """What changes with the constants of predicates."""
+        searched = self.lasting.cells.tables({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
+        return searched | {fragments_name(number): constant_array(cells, "bigint") for number, cells in self.fragments.items()}
+
+    @cached_property
+    def fragments(self) -> dict[int, list[int]]:
+        """For each grouping whose cells are merged, the cell that stands for each."""
+        found: dict[int, list[int]] = {}
+        for number, grouping in enumerate(self.groupings if self.merging else ()):
+            cells = fragments(grouping.axes, tuple(dict.fromkeys(query.where for query in grouping.queries))) if grouping.axes else None
+            if cells is not None:
+                found[number] = cells.tolist()
+        return found
 
     def frame(self, rows: Rows, span: Interval | None) -> DataFrame:
         """The set and the keys of each shard, what it says of the batch, then the partial columns."""
         tick = rows.tick(self.over)
-        frame = self.lasting.cells.positions(self._joined(rows), self._instants(rows, tick, span), self.buckets)
+        frame = self.lasting.cells.positions(self._joined(rows), self._instants(rows, tick, span), self.tables)
+        if self.fragments:
+            frame = frame.withColumns(self.lasting.unmerged)
         if self.lasting.split:
             frame = frame.select("*", *self.lasting.split)
         frame = frame.groupBy(*self._grouped_by).agg(*self._facts(rows, tick), *self.lasting.aggregates)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql import DataFrame
 
 from muntin.disorder import Attributes
+from muntin.plan.load import Load
 from muntin.plan.shared import SharedPlan
 from muntin.spark.collecting import Collected, Collecting, Spans
 from muntin.spark.crew import Crew
@@ -20,6 +21,9 @@ from muntin.spark.letters import Letters
 from muntin.spark.rows import Rows
 from muntin.spark.sighting import late_counts, missed_in
 from muntin.spark.sinks.base import EntryId
+
+#: From so many shards a batch on, merging cells of one fragment pays: it costs an array look-up a row, and some milliseconds a batch.
+MANY_SHARDS = 50_000
 
 
 @dataclass
@@ -31,11 +35,25 @@ class Reading:
     collecting: Collecting
 
     def __call__(
-        self, entry: EntryId, frame: DataFrame, pin: Pin, plan: SharedPlan, attributes: Attributes, spans: Spans | None, letters: Letters
+        self,
+        entry: EntryId,
+        frame: DataFrame,
+        pin: Pin,
+        plan: SharedPlan,
+        attributes: Attributes,
+        *,
+        spans: Spans | None,
+        load: Load,
+        letters: Letters,
     ) -> Collected:
-        """The partials of a batch. `spans` says where its rows are likely; None: they are bounded, and it can be found out."""
+        """The partials of a batch. `spans` says where its rows are likely; None: they are bounded, and it can be found out.
+
+        Which cells are one fragment is found out once a plan stays for a second batch: a plan that goes by is not worth it.
+        """
         if plan is not self.collecting.plan:
-            self.collecting = Collecting(attributes.stream, plan)
+            self.collecting = Collecting(attributes.stream, plan, merging=spans is None and load.seen >= MANY_SHARDS)
+        elif not self.collecting.merging and load.seen >= MANY_SHARDS:
+            self.collecting = replace(self.collecting, merging=True)
         rows = Rows(frame, attributes.stream, pin.limit, attributes.arrival(pin.clock))
         found = self.collecting(
             rows,

@@ -16,7 +16,9 @@ import numpy as np
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from muntin.aggregates.base import Array
 from muntin.plan.slices import SliceManager
+from muntin.spark.arrays import constant_array
 from muntin.timeline import SECOND, Interval, Progression
 
 #: Up to this many progressions, computing the latest edge costs less than looking it up.
@@ -80,7 +82,7 @@ class SliceKey:
         held, starts = np.full(length, np.iinfo(np.int64).min), np.zeros(length, dtype=np.int64)
         held[place], starts[place] = ticks, self.slices.slice_starts(ticks)
         index = F.pmod(((at - F.lit(tick.phase)) / F.lit(tick.period)).cast("bigint"), F.lit(length)).cast("int")
-        return F.when(F.get(long_array(held), index) == at, F.get(long_array(starts), index)).otherwise(at)
+        return F.when(F.get(_longs(held), index) == at, F.get(_longs(starts), index)).otherwise(at)
 
 
 def floor_to(micros: Column, period: int, phase: int) -> Column:
@@ -89,9 +91,8 @@ def floor_to(micros: Column, period: int, phase: int) -> Column:
     return micros - F.pmod(shifted, F.lit(period))
 
 
-def long_array(values: np.ndarray) -> Column:
-    """A constant array made from one text: a literal list would cost a gateway call per element."""
-    return F.from_json(F.lit("[" + ",".join(map(str, values.tolist())) + "]"), "array<bigint>")
+def _longs(values: Array) -> Column:
+    return constant_array(values.tolist(), "bigint")
 
 
 def moving(value: int, micros: Column) -> Column:

@@ -10,6 +10,7 @@ import numpy as np
 
 from muntin.aggregates.base import Array, Partial, State
 from muntin.aggregates.sums import Additive
+from muntin.plan.numbering import ranked
 from muntin.windows.shards import Shards
 
 #: Cells × places of the dense matrix per shard: beyond it, going over the shards of each predicate costs less.
@@ -33,7 +34,7 @@ def safe(lane: Array) -> bool:
 
 def product(holds: Array, shards: Shards, state: State) -> State:
     """The sums of each lane over the cells where each predicate holds."""
-    cells, number = np.unique(shards.cell, return_inverse=True)
+    cells, number = ranked(shards.cell, holds.shape[1])
     weights = holds[:, cells].astype(np.float64)
     out = []
     for lane in state:

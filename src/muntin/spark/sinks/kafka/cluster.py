@@ -7,7 +7,7 @@ one is made. Convention: it is pickled to executors, and clients are made where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 #: How long one request to the cluster may take.
 PATIENCE_SECONDS = 30
 
-#: How long a transaction may be open before the broker aborts it. What it wrote is held back from readers as long.
-TRANSACTION_SECONDS = 300
+#: How long a transaction may be open before the broker aborts it. One that a crash left open holds back readers as long.
+TRANSACTION_SECONDS = 120
 
 #: What exactly-once delivery rests on.
 _OWN = frozenset({"bootstrap.servers", "transactional.id", "enable.idempotence", "isolation.level", "enable.partition.eof"})
 
 #: What other clients do: the same key goes to the same partition. Connections that fail are told with the error, not logged one by one.
 _DEFAULTS = {"partitioner": "murmur2_random", "transaction.timeout.ms": TRANSACTION_SECONDS * 1000, "log_level": 2}
+_PRODUCERS = frozenset({"partitioner", "transaction.timeout.ms"})
 
 _FENCED = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
@@ -65,20 +66,21 @@ class Cluster:
             return made
 
     def consumer(self) -> Consumer:
-        """One that reads what is committed, from where it is told to; it is in no group, though librdkafka wants the name of one."""
+        """One that reads what is committed, from where it is told to; it is in no group, though librdkafka wants the name of one.
+
+        It does not wait for more at the end of what is there: a half second, if not told otherwise.
+        """
         reading = {"isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest"}
+        alone = {"group.id": "muntin", "enable.auto.commit": False, "fetch.wait.max.ms": 10}
         with self.complaints():
-            made: Consumer = library().Consumer(
-                {"group.id": "muntin", "enable.auto.commit": False}
-                | self._settings(reading, without=("partitioner", "transaction.timeout.ms"))
-            )
+            made: Consumer = library().Consumer(alone | self._settings(reading, without=_PRODUCERS))
             return made
 
     @contextmanager
     def admin(self) -> Iterator[AdminClient]:
         """Its complaints say why servers could not be reached."""
         reasons: list[str] = []
-        settings = self._settings({"error_cb": lambda error: reasons.append(error.str())}, without=_DEFAULTS.keys() - {"log_level"})
+        settings = self._settings({"error_cb": lambda error: reasons.append(error.str())}, without=_PRODUCERS)
         client: AdminClient | None = None
         with self.complaints(reasons):
             try:
@@ -88,7 +90,7 @@ class Cluster:
                 if client is not None:
                     client.poll(0)
 
-    def _settings(self, own: Mapping[str, Any], without: Any = ()) -> dict[str, Any]:
+    def _settings(self, own: Mapping[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
         defaults = {name: value for name, value in _DEFAULTS.items() if name not in without}
         return {"bootstrap.servers": self.servers} | defaults | dict(self.settings) | dict(own)
 
@@ -105,7 +107,7 @@ class Cluster:
             return OwnershipError(
                 "one job at a time publishes the results of a run",
                 values=f"{self.servers}: {cause.str()}",
-                way_out="another job has taken over and goes on; or a transaction took longer than transaction.timeout.ms: start again",
+                way_out="leave it to the job that took over; if none did, a transaction took longer than transaction.timeout.ms: raise it",
             )
         found = f"{self.servers}: {cause.str()}" + (f" ({reason})" if reason and reason != cause.str() else "")
         way_out = "check the servers, the settings (--kafka name=value) and what the cluster allows; what was committed before stays"

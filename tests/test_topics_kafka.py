@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from uuid import uuid4
 
 import pytest
 
+from cluster import SETTINGS, running_cluster
 from kafka_broker import kafka_broker
 from kafka_reader import Record, records_in
 from muntin import Engine
@@ -58,10 +60,10 @@ def pipeline(directory: Path) -> str:
     return PIPELINE.format(path=directory / "clicks")
 
 
-def run(address: str, directory: Path, assembly: str, instances: int, moment: str) -> int:
+def run(address: str, directory: Path, assembly: str, instances: int, moment: str, **more: str) -> int:
     """The exit code of a job, once its JVM is gone as well."""
     command = [sys.executable, str(JOB), address, str(directory), assembly, str(instances), moment]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=os.environ | more)
     _, complaint = process.communicate(timeout=400)
     with suppress(ProcessLookupError):
         deadline = time.monotonic() + 60
@@ -135,3 +137,25 @@ def test_tasks_that_die_before_and_after_their_commit_publish_every_record_once(
     check_survives(broker, topic, tmp_path, expected, ("executors", 2, "tasks:always:0"))
     deaths = {path.name.rpartition("-")[2] for path in (tmp_path / "deaths").iterdir()}
     assert deaths == {"before", "after"}
+
+
+def test_the_command_line_publishes_to_topics(broker: str, topic: str, tmp_path: Path, expected: dict[str, list[str]]) -> None:
+    (tmp_path / "pipeline.sql").write_text(pipeline(tmp_path))
+    options = ["--once", "--final", "--checkpoint", str(tmp_path / "state"), "--out", f"kafka://{broker}/{topic}"]
+    command = [sys.executable, "-m", "muntin.cli", "run", str(tmp_path / "pipeline.sql"), *options, "--kafka", "compression.type=lz4"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done.stderr  # one query stops on its data
+    check(published(broker, topic), expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clicks", "pipeline.sql", "state"]
+
+
+def test_executors_of_a_cluster_publish_what_they_assembled_though_tasks_die(
+    broker: str, topic: str, tmp_path: Path, expected: dict[str, list[str]]
+) -> None:
+    pipeline(tmp_path)
+    (tmp_path / "cluster").mkdir()
+    with running_cluster(tmp_path / "cluster") as cluster:
+        settings = json.dumps(SETTINGS | {"spark.master": cluster.master})
+        assert run(f"{broker}/{topic}", tmp_path, "executors", 3, "tasks:always:0", SETTINGS=settings) == 0
+    check(published(broker, topic), expected)
+    assert {path.name.rpartition("-")[2] for path in (tmp_path / "deaths").iterdir()} == {"before", "after"}

@@ -4,16 +4,18 @@
 DIRECTORY/checkpoint. A moment is `WHO:WHEN:NUMBER`: `driver:before:2` sends SIGKILL to driver and executors before
 the driver commits its second transaction, `task:after:2` after a task of the second publication has committed its own. `tasks:always:0`
 lets two tasks of each publication die, one before its commit and one after it, and Spark tries again. `never:never:0` runs to the end.
+More settings of Spark come as JSON in SETTINGS.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -30,8 +32,9 @@ SETTINGS = {"transaction.timeout.ms": "10000"}
 Tasks = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def around_commit(before: Callable[[], None], after: Callable[[], None]) -> None:
-    """Something happens around every commit of this process; before it, all records have come to the broker."""
+@contextmanager
+def around_commit(before: Callable[[], None], after: Callable[[], None]) -> Iterator[None]:
+    """Something happens around commits; before each, all records have come to the broker."""
     commit = Publisher._commit
 
     def committed(self: Publisher) -> None:
@@ -41,6 +44,10 @@ def around_commit(before: Callable[[], None], after: Callable[[], None]) -> None
         after()
 
     Publisher._commit = committed  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Publisher._commit = commit  # type: ignore[method-assign]
 
 
 def killed_at(number: int) -> Callable[[], None]:
@@ -76,24 +83,28 @@ def deadly(directory: Path, when: str, number: int, group: int) -> None:
         chosen, inner, entry = count == number, published(publication), str(publication.entry)
 
         def publish_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            nothing: Callable[[], None] = lambda: None  # noqa: E731
+            happens: dict[str, Callable[[], None]] = {}
             if when == "always":
-                around_commit(*(once(directory / f"{entry}-{moment}", lambda: os._exit(1)) for moment in ("before", "after")))
+                happens = {moment: once(directory / f"{entry}-{moment}", lambda: os._exit(1)) for moment in ("before", "after")}
             elif chosen:
-                kill: Callable[[], None] = lambda: os.killpg(group, signal.SIGKILL)  # noqa: E731
-                around_commit(*((kill, nothing) if when == "before" else (nothing, kill)))
-            yield from inner(batches)
+                happens = {when: lambda: os.killpg(group, signal.SIGKILL)}
+            with around_commit(happens.get("before", nothing), happens.get("after", nothing)):
+                yield from inner(batches)
 
         return publish_all
 
     publishing.publishing = staked  # type: ignore[assignment]
 
 
-def beset(directory: Path, moment: str) -> None:
+def nothing() -> None:
+    """All is well."""
+
+
+def beset(directory: Path, moment: str, life: ExitStack) -> None:
     who, when, number = moment.split(":")
     if who == "driver":
-        kill, nothing = killed_at(int(number)), lambda: None
-        around_commit(*((kill, nothing) if when == "before" else (nothing, kill)))
+        kill = killed_at(int(number))
+        life.enter_context(around_commit(kill, nothing) if when == "before" else around_commit(nothing, kill))
     elif who.startswith("task"):
         deaths = directory / "deaths"
         deaths.mkdir(exist_ok=True)
@@ -103,13 +114,14 @@ def beset(directory: Path, moment: str) -> None:
 def main(address: str, directory: Path, assembly: str, instances: int, moment: str) -> None:
     slicelog.MOST_ENTRIES = 3
     timers.TIMER_SECONDS = 3600  # no entries but those of batches, however slow the machine is
-    settings: dict[str, Any] = {"spark.master": "local[2,4]", "spark.python.worker.reuse": "false"}  # a task is tried four times
-    engine = Engine(session(**settings), assembly=assembly, instances=instances)
+    settings = {"spark.master": "local[2,4]"}  # a task is tried four times
+    engine = Engine(session(**settings | json.loads(os.environ.get("SETTINGS", "{}"))), assembly=assembly, instances=instances)
     engine.execute(PIPELINE.format(path=directory / "clicks"))
-    beset(directory, moment)
     sink = TopicSink(*address.split("/"), settings=SETTINGS)
     try:
-        engine.start(sink, checkpoint=directory / "checkpoint", trigger=Trigger(Pace.AVAILABLE_NOW)).wait(final=True)
+        with ExitStack() as life:
+            beset(directory, moment, life)
+            engine.start(sink, checkpoint=directory / "checkpoint", trigger=Trigger(Pace.AVAILABLE_NOW)).wait(final=True)
     except CheckpointError as error:  # killed while closing: the resumed run has finished that, and there is nothing to go on with
         if "closed with --final" not in str(error):
             raise

@@ -37,6 +37,8 @@ controller.listener.names=CONTROLLER
 log.dirs={directory}/log
 num.partitions={partitions}
 offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
 

@@ -65,7 +65,9 @@ def complaints() -> Iterator[None]:
 def run(
     pipeline: Annotated[Path, typer.Argument(help="The pipeline file: CREATE STREAM and CREATE QUERY statements.")],
     once: Annotated[bool, typer.Option("--once", help="Read what is there, then end.")] = False,
-    out: Annotated[str | None, typer.Option(help="Path or URI for the results; without it they are shown on the console.")] = None,
+    out: Annotated[
+        str | None, typer.Option(help="Path or URI for the results, or kafka://HOST:PORT/TOPIC; without it they are shown on the console.")
+    ] = None,
     format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
     checkpoint: Annotated[str | None, typer.Option(help="Path or URI that makes the job resumable, and muntin add possible.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
@@ -74,14 +76,14 @@ def run(
     late_rows: Annotated[str | None, typer.Option(help="Path or URI for rows that come below a punctuation.")] = None,
     master: Annotated[str | None, typer.Option(help="Spark master [default: that of spark-submit, else local[*]].")] = None,
     conf: Annotated[list[str] | None, typer.Option(help="A Spark setting, name=value; may be repeated.")] = None,
+    kafka: Annotated[list[str] | None, typer.Option(help="A setting of the Kafka client, name=value; may be repeated.")] = None,
     assembly: Assembly = "automatic",
     instances: Instances = None,
 ) -> None:
     """Run a pipeline."""
     from muntin.spark.engine import Engine
     from muntin.spark.session import session
-    from muntin.spark.sinks.console import ConsoleSink
-    from muntin.spark.sinks.files import FileSink
+    from muntin.spark.sinks.choosing import letters_for, sink_for
 
     with complaints():
         text = readable(pipeline)
@@ -91,12 +93,11 @@ def run(
             )
         if once and every:
             raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
-        results, state = (Place.of(one) if one else None for one in (out, checkpoint))
-        letters = Place.of(dead_letters) if dead_letters else results / "_dead_letters" if results else None
+        state = Place.of(checkpoint) if checkpoint else None
+        sinks, letters = [sink_for(out, format, whole_or_parts(once, state), kafka or [])], letters_for(out, dead_letters)
         engine = Engine(session("muntin", **settings(master, conf or [])), assembly=assembly, instances=instances)
         try:
             engine.execute(text)
-            sinks: list[Sink] = [FileSink(results, format, whole_or_parts(once, state)) if results else ConsoleSink()]
             if once and state is None:
                 stopped = run_bounded(engine, sinks, letters)
             else:

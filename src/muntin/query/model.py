@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 
 from muntin.errors import Refusal
-from muntin.expression.tree import AggregateCall, Expression, aggregates_of
+from muntin.expression.tree import AggregateCall, Expression, GroupKey, aggregates_of
 from muntin.hashing import hashed_once
 from muntin.query.disorder import NO_DISORDER, Disorder
 from muntin.schema import BIGINT, BOOLEAN, Schema, Type
@@ -163,6 +163,12 @@ class Query:
     def counter(self) -> Attribute | None:
         """The numbers that rows have to have for it, if any: those of the stream, or of each partition."""
         return row_number(self.window.pattr) if self.counts_rows else None
+
+    @property
+    def selected_groups(self) -> tuple[str, ...]:
+        """The names of the group columns that are selected, in the order of GROUP BY."""
+        names = {output.expression.index: output.name for output in self.outputs if isinstance(output.expression, GroupKey)}
+        return tuple(names[index] for index in sorted(names))
 
     @cached_property
     def aggregate_calls(self) -> tuple[AggregateCall, ...]:

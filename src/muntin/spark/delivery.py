@@ -13,7 +13,6 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from muntin.expression.tree import GroupKey
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Query
 from muntin.spark.assembling import Assembling, Step
@@ -34,6 +33,8 @@ def deliver(assembling: Assembling, step: Step, sinks: Sequence[Sink], stream: s
 
 def delivered(assembling: Assembling, step: Step, sinks: Sequence[Sink], stream: str, *, snapshot: bool) -> Taken | None:
     waiting = [sink for sink in sinks if not sink.holds(step.entry.id, stream)]
+    for sink in waiting:
+        sink.expect([one.query for one in step.plan.queries], stream)
     writers = {at: writer for at, sink in enumerate(waiting) if (writer := writer_of(sink, stream))}
     asked = Asked(tuple(writers.values()), returned=len(writers) < len(waiting), snapshot=snapshot)
     taken = assembling.take(step, asked)
@@ -67,7 +68,6 @@ def merged(tables: Sequence[pa.Table], query: Query) -> pa.Table:
     if len(tables) == 1:
         return tables[0]
     table = pa.concat_tables(tables)
-    selected = {output.expression.index: output.name for output in query.outputs if isinstance(output.expression, GroupKey)}
-    columns = ["window_end", *(selected[index] for index in sorted(selected))]
+    columns = ["window_end", *query.selected_groups]
     keys = pa.table({key: one for at, name in enumerate(columns) for key, one in sortable(str(at), table[name]).items()})
     return table.take(pc.sort_indices(keys, sort_keys=[(name, "ascending", "at_start") for name in keys.column_names]))

@@ -54,7 +54,7 @@ from muntin.spark.tables import Tables, definition_of
 from muntin.spark.versions import Versions
 
 #: What a checkpoint holds besides its streams.
-RESERVED = {"registry", "control"}
+RESERVED = {"registry", "control", "sinks"}
 
 
 class Engine:
@@ -214,6 +214,7 @@ class Engine:
         jobs = {}
         with ExitStack() as stack:
             for sink in targets:
+                sink.equip(self.spark, None)
                 sink.open(run, self.queries)
                 stack.enter_context(sink)
             for name in self._used_streams():
@@ -251,6 +252,7 @@ class Engine:
                 undo.callback(self.versions.close)
             run = next((held.run for held in checkpoints.values() if held), uuid.uuid4().hex)
             for sink in sinks:
+                sink.equip(self.spark, place / "sinks" if place else None)
                 sink.open(run, self.queries)
                 undo.callback(sink.abandon)
             jobs, queries = {}, {}

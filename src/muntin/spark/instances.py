@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 from pyspark.cloudpickle import dumps, loads
 
-from muntin.errors import CheckpointError
+from muntin.errors import CheckpointError, Refusal, SinkError
 from muntin.plan.shared import SharedPlan
 from muntin.spark.folders import Folder
 from muntin.spark.parting import stream_of
@@ -126,7 +126,7 @@ class Outcome:
     returned: Sequence[tuple[str, bytes]] = ()
     snapshot: Parts = NO_PARTS
     anew: bool = False
-    refused: CheckpointError | None = None
+    refused: Refusal | None = None
 
 
 def taking(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -137,7 +137,7 @@ def taking(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
             for instance in batch.column(0).to_pylist():
                 try:
                     outcome = taken(order, instance)
-                except CheckpointError as error:  # Spark would try again, in vain
+                except (CheckpointError, SinkError) as error:  # Spark would try again, in vain
                     outcome = Outcome(instance, refused=error)
                 blob: bytes = dumps(outcome)  # type: ignore[no-untyped-call]  # cloudpickle has no types
                 yield pa.record_batch([pa.array([blob], type=pa.binary())], names=["outcome"])

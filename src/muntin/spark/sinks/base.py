@@ -13,11 +13,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
 from muntin.query.model import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from muntin.spark.place import Place
 
 Results = Iterable[tuple[str, pa.Table]]
 
@@ -60,12 +65,20 @@ class Sink(ABC):
 
     promise: ClassVar[str]
 
+    def equip(self, spark: SparkSession, directory: Place | None) -> None:  # noqa: B027 - most sinks need neither
+        """Before `open`: the job's session, and a directory of its checkpoint for what sinks keep there, if it has one. A sink uses a
+        directory in it that is named for its output.
+        """
+
     @abstractmethod
     def open(self, run: str, queries: Sequence[Query]) -> None:
         """Get ready for the results of a run; refuses an output of another run that it would mix with."""
 
     def admit(self, query: Query) -> None:  # noqa: B027 - most sinks take any query
         """A query joins the run, or takes the place of the one of its name; a sink that cannot name its output refuses it."""
+
+    def expect(self, queries: Sequence[Query], stream: str = "") -> None:  # noqa: B027 - most sinks look at tables only
+        """The queries that the next entry may have results of, as they were when it was begun: some may be dropped or replaced since."""
 
     @abstractmethod
     def holds(self, entry: EntryId, stream: str = "") -> bool:

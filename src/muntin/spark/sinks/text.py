@@ -27,8 +27,17 @@ _CSV_SPECIAL = r'[",\r\n]|^$'
 
 def json_lines(table: pa.Table) -> Iterator[pa.Buffer]:
     """`{"window_start": …, "window_end": …, …}` and a line feed for each row."""
+    return (_text_of(lines) for lines in _json_rows(table, "}\n"))
+
+
+def json_objects(table: pa.Table) -> Iterator[pa.Array]:
+    """The same without the line feed, each row a string of its own."""
+    return _json_rows(table, "}")
+
+
+def _json_rows(table: pa.Table, end: str) -> Iterator[pa.Array]:
     keys = [json.dumps(name, ensure_ascii=False) + ": " for name in table.column_names]
-    between = ["{" + keys[0], *(f", {key}" for key in keys[1:]), "}\n"]
+    between = ["{" + keys[0], *(f", {key}" for key in keys[1:]), end]
     for batch in _batches(table):
         yield _joined(between, [json_values(column) for column in batch.columns])
 
@@ -42,7 +51,7 @@ def csv_lines(table: pa.Table) -> Iterator[pa.Buffer]:
     """The rows without the header."""
     between = ["", *([","] * (table.num_columns - 1)), "\n"]
     for batch in _batches(table):
-        yield _joined(between, [csv_values(column) for column in batch.columns])
+        yield _text_of(_joined(between, [csv_values(column) for column in batch.columns]))
 
 
 def json_values(column: pa.Array) -> pa.Array:
@@ -75,10 +84,14 @@ def _batches(table: pa.Table) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _joined(between: list[str], columns: list[pa.Array]) -> pa.Buffer:
-    """The columns of every row with the texts `between` them, before the first and after the last; all rows in one buffer."""
+def _joined(between: list[str], columns: list[pa.Array]) -> pa.Array:
+    """The columns of every row with the texts `between` them, before the first and after the last."""
     pieces: list[Any] = [piece for pair in zip(between, columns, strict=False) for piece in pair]
-    lines = pc.binary_join_element_wise(*pieces, between[-1], "")
+    return pc.binary_join_element_wise(*pieces, between[-1], "")
+
+
+def _text_of(lines: pa.Array) -> pa.Buffer:
+    """All rows in one buffer."""
     _, offsets, data = lines.buffers()  # the data of a string array is its texts end to end
     first, last = np.frombuffer(offsets, dtype=np.int32)[[lines.offset, lines.offset + len(lines)]]
     return data.slice(int(first), int(last - first))

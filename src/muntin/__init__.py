@@ -9,7 +9,7 @@ The path of the data, and the module that is each step of it:
     states        windows.folding → windows.store                partials by slice, predicate and group
     windows       windows.assembly, windows.closing              slices combined into results when a punctuation closes them
     on executors  plan.placing, spark.assembling → spark.crew    the same assembly, by several instances with some of the groups each
-    results       spark.sinks                                    files, memory, console, callback
+    results       spark.sinks                                    files, tables, memory, console, callback
     places        spark.place → spark.stores, spark.ownership    where partials and results lie: the local disk, S3, HDFS, …
 
 `semantics` defines what a window is, `reference` evaluates a query the obvious way, `disorder` makes the punctuations.
@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from muntin.spark.sinks.console import ConsoleSink
     from muntin.spark.sinks.files import FileSink, Layout
     from muntin.spark.sinks.memory import MemorySink
+    from muntin.spark.sinks.tables import TableSink
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
-    "MuntinError", "Pace", "Part", "Partial", "Place", "Placement", "Results", "RunningJob", "Sharing", "Slicing", "Trigger",
-    "own_aggregate", "python_function", "session", "spark_function",
+    "MuntinError", "Pace", "Part", "Partial", "Place", "Placement", "Results", "RunningJob", "Sharing", "Slicing", "TableSink",
+    "Trigger", "own_aggregate", "python_function", "session", "spark_function",
 ]  # fmt: skip
 
 #: Where the public names are. Each module is imported when one of its names is first asked for: commands that only talk to a running job
@@ -65,6 +66,7 @@ _HOMES = {
     "muntin.spark.sinks.console": ("ConsoleSink",),
     "muntin.spark.sinks.files": ("FileSink", "Layout"),
     "muntin.spark.sinks.memory": ("MemorySink",),
+    "muntin.spark.sinks.tables": ("TableSink",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

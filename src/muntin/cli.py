@@ -66,7 +66,7 @@ def run(
     pipeline: Annotated[Path, typer.Argument(help="The pipeline file: CREATE STREAM and CREATE QUERY statements.")],
     once: Annotated[bool, typer.Option("--once", help="Read what is there, then end.")] = False,
     out: Annotated[str | None, typer.Option(help="Path or URI for the results; without it they are shown on the console.")] = None,
-    format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
+    format: Annotated[str, typer.Option(help="jsonl, csv, parquet or delta.")] = "jsonl",
     checkpoint: Annotated[str | None, typer.Option(help="Path or URI that makes the job resumable, and muntin add possible.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",
@@ -82,6 +82,7 @@ def run(
     from muntin.spark.session import session
     from muntin.spark.sinks.console import ConsoleSink
     from muntin.spark.sinks.files import FileSink
+    from muntin.spark.sinks.tables import TableSink
 
     with complaints():
         text = readable(pipeline)
@@ -96,7 +97,9 @@ def run(
         engine = Engine(session("muntin", **settings(master, conf or [])), assembly=assembly, instances=instances)
         try:
             engine.execute(text)
-            sinks: list[Sink] = [FileSink(results, format, whole_or_parts(once, state)) if results else ConsoleSink()]
+            layout = whole_or_parts(once, state)
+            tables = TableSink(results, layout) if results and format.lower() == "delta" else None
+            sinks: list[Sink] = [tables or (FileSink(results, format, layout) if results else ConsoleSink())]
             if once and state is None:
                 stopped = run_bounded(engine, sinks, letters)
             else:

@@ -124,10 +124,10 @@ class OutputDirectory:
         for old in sorted(self._marked(stream))[:-KEPT_MARKERS]:
             (self._markers(stream) / str(old)).remove()
 
-    def newest(self) -> list[EntryId]:
+    def newest(self) -> dict[str, EntryId]:
         """The newest entry that is whole, of each stream that has any."""
         streams = ["", *(self.place / ENTRIES).folders()]
-        return [max(marked) for stream in streams if (marked := self._marked(stream))]
+        return {stream: max(marked) for stream in streams if (marked := self._marked(stream))}
 
     def _markers(self, stream: str) -> Place:
         entries = self.place / ENTRIES

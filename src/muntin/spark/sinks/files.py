@@ -12,8 +12,6 @@ run.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -22,10 +20,10 @@ import pyarrow as pa
 
 from muntin.query.model import Query
 from muntin.spark.place import Place
-from muntin.spark.sinks.aside import Aside
+from muntin.spark.sinks.aside import Aside, Workshop
 from muntin.spark.sinks.base import EntryId, Results
 from muntin.spark.sinks.directory import OutputDirectory
-from muntin.spark.sinks.names import ASIDE, HIDDEN, check_names
+from muntin.spark.sinks.names import HIDDEN, check_names
 from muntin.spark.sinks.spread import FileWriter, SpreadSink, Written, sweep
 from muntin.spark.sinks.writers import Format
 from muntin.windows.results import result_schema
@@ -53,7 +51,7 @@ class FileSink(SpreadSink):
         self._resumed = False
         self._begun: set[str] = set()  #: streams that had an entry in this process
         self._whole: Aside | None = None
-        self._scratch: Path | None = None
+        self._workshop = Workshop(self.directory)
 
     def open(self, run: str, queries: Sequence[Query]) -> None:
         self._schemas = {query.name: result_schema(query) for query in queries}
@@ -61,7 +59,7 @@ class FileSink(SpreadSink):
         resumed = self._owned.take(run, self._schemas if self.layout is Layout.PARTS else ())
         try:
             if self.layout is Layout.WHOLE:
-                self._whole = Aside(self._scratch_folder("results"), self.format)
+                self._whole = self._workshop.aside("results", self.format)
             elif resumed:
                 self._resumed, self._begun = True, set()
                 (self.directory / HIDDEN).remove_tree()  # nobody will ask for what tasks of the run before wrote
@@ -87,7 +85,7 @@ class FileSink(SpreadSink):
         self.commit(entry, results, (), stream)
 
     def commit(self, entry: EntryId, results: Results, written: Sequence[Written], stream: str = "") -> None:
-        aside = self._whole or Aside(self._scratch_folder(stream or "results"), self.format)
+        aside = self._whole or self._workshop.aside(stream or "results", self.format)
         for query, table in results:
             check_names([query])
             if table.num_rows:
@@ -118,9 +116,7 @@ class FileSink(SpreadSink):
 
     def abandon(self) -> None:
         self._whole = None
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = None
+        self._workshop.remove()
         self._owned.let_go()
 
     def _part(self, query: str, entry: EntryId, instance: int | None = None) -> Place:
@@ -143,12 +139,3 @@ class FileSink(SpreadSink):
                     if name.partition(".")[0].partition("-")[0] == named:
                         (folder / name).remove()
         self._begun.add(stream)
-
-    def _scratch_folder(self, name: str) -> Path:
-        """Where files grow: beside their places if those are on this machine's disk, so that they can be renamed."""
-        if self._scratch is None:
-            local = (self.directory / ASIDE).local
-            self._scratch = local if local is not None else Path(tempfile.mkdtemp(prefix="muntin-results-"))
-        folder = (Place.of(self._scratch) / name).local
-        assert folder is not None
-        return folder

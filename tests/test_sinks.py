@@ -35,6 +35,7 @@ from muntin.spark.sinks.console import ConsoleSink
 from muntin.spark.sinks.directory import KEPT_MARKERS
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
+from muntin.spark.sinks.tables import TableSink
 from muntin.spark.sinks.text import csv_header, csv_lines, json_lines
 from muntin.spark.sinks.writers import WRITERS, Format
 
@@ -527,7 +528,7 @@ def test_the_console_says_how_many_queries_it_does_not_show() -> None:
     assert "[bold]IBM" in printed(screen)  # a value is not markup
 
 
-@pytest.mark.parametrize("kind", [FileSink, MemorySink, CallbackSink, ConsoleSink])
+@pytest.mark.parametrize("kind", [FileSink, TableSink, MemorySink, CallbackSink, ConsoleSink])
 def test_every_sink_says_what_it_promises(kind: type[Sink]) -> None:
     assert kind.promise.endswith(".")
 

@@ -141,8 +141,9 @@ class ResultTable:
         if self.folder.local is not None:
             table.update_incremental()
             log, newest = self.folder.local / "_delta_log", table.version()
-            grown = (log / f"{version:020d}.json" for version in range(self._flushed + 1, newest + 1))
-            flush(path for path in grown if path.exists())  # one that a checkpoint stands for may be gone
+            versions = range(self._flushed + 1, newest + 1)
+            grown = [log / f"{version:020d}.{kind}" for version in versions for kind in ("json", "checkpoint.parquet")]
+            flush(path for path in [*grown, log / "_last_checkpoint"] if path.exists())
             flush([log, self.folder.local, self.folder.local.parent])
             self._flushed = newest
 

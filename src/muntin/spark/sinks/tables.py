@@ -83,8 +83,8 @@ class TableSink(SpreadSink):
         check_names([query.name])
         schema = result_schema(query)
         check_columns(query.name, schema)
+        known = self._table(query.name).columns()
         if self.layout is Layout.PARTS:
-            known = self._table(query.name).columns()
             check_fits(query.name, known, schema)
             schema = together(query.name, self._schemas.get(query.name, known), schema)
         self._schemas[query.name] = schema

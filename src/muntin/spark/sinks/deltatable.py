@@ -62,16 +62,14 @@ class ResultTable:
             return columns_of(table) if table is not None else pa.schema([])
 
     def has(self, commit: CommitId) -> bool:
-        """Whether the table has a commit, or one after it. What is appended next conflicts with any of its application that come
-        after this look.
-        """
+        """Whether the table has a commit, or one after it. If another job makes it after this look, `append` fails."""
         with self._complaints():
             table = self._present()
             newest = table.transaction_version(commit.application) if table is not None else None
             return newest is not None and newest >= commit.version
 
     def append(self, files: Sequence[DataFile], commit: CommitId) -> None:
-        """Add files in one commit. Columns that are new are added before it: without rows they say nothing."""
+        """Add files in one commit, after `has` was asked. Columns that are new are added before it: without rows they say nothing."""
         from deltalake import Schema
 
         with self._complaints():
@@ -79,7 +77,8 @@ class ResultTable:
             table = self._made(schema)
             if new := new_columns(self.folder.name, columns_of(table), schema):
                 table.alter.add_columns(Schema.from_arrow(pa.schema(new)).fields)
-                table.update_incremental()
+                if self.has(commit):  # what came since the look before is no conflict any more
+                    return
             table.create_write_transaction(added(files), "append", columns_of(table), commit_properties=marked(commit))
             self._flush(table)
 
@@ -88,7 +87,7 @@ class ResultTable:
         from deltalake import TableFeatures
 
         with self._complaints():
-            table = self._made(schema)
+            table = self._present() or self._made(schema)
             without_zone = any(pa.types.is_timestamp(field.type) and field.type.tz is None for field in schema)
             if without_zone and "timestampNtz" not in (table.protocol().writer_features or ()):
                 table.alter.add_feature(TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True)
@@ -123,18 +122,18 @@ class ResultTable:
         return self._table
 
     def _made(self, schema: pa.Schema) -> DeltaTable:
+        """The table as it was at the last look; made, if there was none."""
         from deltalake import DeltaTable
 
-        table = self._table or self._present()
-        if table is None:
-            table = self._table = DeltaTable.create(
+        if self._table is None:
+            self._table = DeltaTable.create(
                 self._uri,
                 schema,
                 configuration={"delta.checkpointInterval": str(CHECKPOINT_INTERVAL)},
                 storage_options=self._options,
                 commit_properties=marked(CommitId(MAKER, 0)),
             )
-        return table
+        return self._table
 
     def _flush(self, table: DeltaTable) -> None:
         """Returns when the log is on the disk, as far as it has grown; shared stores see to that themselves."""

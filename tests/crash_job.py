@@ -1,12 +1,13 @@
 """A job to be killed: reads the clicks there are, one file a batch, closes all windows, and ends.
 
 `python crash_job.py DATA OUT CHECKPOINT before:7` sends itself SIGKILL before the seventh file it publishes (`after:7`: after it);
-`never:0` runs to the end. Every step of the commit protocol, sinks included, publishes by `os.replace`, so these are all the moments
-between two of its writes. A fifth argument names the pipeline.
+`never:0` runs to the end. Every step of the commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these
+are all the moments between two of its writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -14,9 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from muntin import Engine, FileSink, Layout, Pace, Trigger, session
+from muntin import Engine, FileSink, Layout, Pace, TableSink, Trigger, session
 from muntin.errors import CheckpointError
 from muntin.spark import slicelog, timers
+from muntin.spark.sinks.base import Sink
+from muntin.spark.sinks.deltatable import ResultTable
 from muntin.timeline import SECOND
 
 NEW_YEAR = 1_704_067_200 * SECOND  #: 2024
@@ -51,19 +54,22 @@ CREATE QUERY ranks AS SELECT count(*) AS c FROM clicks [RANGE 15 seconds RATTR t
 PIPELINES = {"sliding": (SLIDING, ""), "rows": (ROWS, ", substreams = 'user'"), "tuples": (TUPLES, ", substreams = 'user'")}
 
 
-def killing(replace: Callable[..., None], when: str, number: int) -> Callable[..., None]:
-    published = 0
+def killing(when: str, number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Ways to publish, counted together, that die at a moment."""
+    published = itertools.count(1)
 
-    def replace_or_die(source: Any, target: Any, **options: Any) -> None:
-        nonlocal published
-        published += 1
-        if (when, number) == ("before", published):
-            os.kill(os.getpid(), signal.SIGKILL)
-        replace(source, target, **options)
-        if (when, number) == ("after", published):
-            os.kill(os.getpid(), signal.SIGKILL)
+    def counted(publish: Callable[..., None]) -> Callable[..., None]:
+        def publish_or_die(*arguments: Any, **options: Any) -> None:
+            this = next(published)
+            if (when, number) == ("before", this):
+                os.kill(os.getpid(), signal.SIGKILL)
+            publish(*arguments, **options)
+            if (when, number) == ("after", this):
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    return replace_or_die
+        return publish_or_die
+
+    return counted
 
 
 def pipeline(name: str, data: Path) -> str:
@@ -71,17 +77,19 @@ def pipeline(name: str, data: Path) -> str:
     return STREAM.format(path=data, more=more) + queries
 
 
-def main(data: Path, out: Path, checkpoint: Path, kill: str, name: str = "sliding") -> None:
+def main(data: Path, out: Path, checkpoint: Path, kill: str, name: str = "sliding", sink: str = "files") -> None:
     when, _, number = kill.partition(":")
     slicelog.MOST_ENTRIES = 3  # so that snapshots are among the moments
     timers.TIMER_SECONDS = 3600  # no entries but those of batches, however slow the machine is
     engine = Engine(session(**{"spark.master": "local[2]"}))
     engine.execute(pipeline(name, data))
     with_clock(engine)
-    os.replace = killing(os.replace, when, int(number))
+    counted = killing(when, int(number))
+    os.replace = counted(os.replace)
+    ResultTable.append = counted(ResultTable.append)  # type: ignore[method-assign]
     letters = out.with_name(f"{out.name}_letters")
     try:
-        run(engine, out, checkpoint, letters)
+        run(engine, TableSink(out) if sink == "tables" else FileSink(out, "jsonl", Layout.PARTS), checkpoint, letters)
     except CheckpointError as error:  # killed while closing: the resumed run has finished that, and there is nothing to go on with
         if "closed with --final" not in str(error):
             raise
@@ -100,10 +108,8 @@ def with_clock(engine: Engine) -> None:
     engine._job = job_with_clock  # type: ignore[method-assign]
 
 
-def run(engine: Engine, out: Path, checkpoint: Path, letters: Path) -> None:
-    job = engine.start(
-        FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), dead_letters=letters
-    )
+def run(engine: Engine, sink: Sink, checkpoint: Path, letters: Path) -> None:
+    job = engine.start(sink, checkpoint=checkpoint, trigger=Trigger(Pace.AVAILABLE_NOW), dead_letters=letters)
     job.wait(final=True)
 
 

@@ -8,7 +8,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-from muntin import Engine, FileSink, Layout, Pace, Trigger
+from deltalake import DeltaTable
+
+from muntin import Engine, FileSink, Layout, Pace, TableSink, Trigger
+from muntin.spark.sinks.text import json_lines
 
 PIPELINE = """
 CREATE STREAM clicks (ts TIMESTAMP, user STRING, n BIGINT, x DOUBLE)
@@ -63,9 +66,9 @@ def write_file(directory: Path, number: int) -> None:
     os.utime(path, (1_700_000_000 + number,) * 2)
 
 
-def run_on(engine: Engine, directory: Path, *, final: bool = False) -> dict[str, str]:
+def run_on(engine: Engine, directory: Path, *, final: bool = False, tables: bool = False) -> dict[str, str]:
     """Take the files that are new, a batch each, and say which queries stopped."""
-    sink = FileSink(directory / "out", "jsonl", Layout.PARTS)
+    sink = TableSink(directory / "out") if tables else FileSink(directory / "out", "jsonl", Layout.PARTS)
     job = engine.start(sink, checkpoint=directory / "checkpoint", trigger=Trigger(Pace.AVAILABLE_NOW))
     job.wait(final=final)
     return job.stopped
@@ -77,6 +80,18 @@ def results(directory: Path) -> dict[str, list[str]]:
     for query in QUERIES:
         lines = [line for part in sorted((directory / "out" / query).glob("*.jsonl")) for line in part.read_text().splitlines()]
         found[query] = sorted(rounded(line) for line in lines)
+    return found
+
+
+def table_results(directory: Path) -> dict[str, list[str]]:
+    """The same of tables; and nothing lies beside the files that their logs name."""
+    found = {}
+    for query in QUERIES:
+        table = DeltaTable(directory / "out" / query)
+        files = [path for path in (directory / "out" / query).rglob("*.parquet") if "_delta_log" not in path.parts]
+        assert len(files) == len(table.file_uris())
+        text = b"".join(map(bytes, json_lines(table.to_pyarrow_table()))).decode()
+        found[query] = sorted(map(rounded, text.splitlines()))
     return found
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deltalake import DeltaTable
 
-from muntin import Engine, FileSink, Layout, RunningJob, Trigger
-from muntin.errors import MuntinError, Refusal
+from muntin import Engine, FileSink, Layout, RunningJob, TableSink, Trigger
+from muntin.errors import MuntinError, Refusal, SinkError
+from muntin.spark.sinks.base import Sink
 from muntin.spark.slicelog import SliceLog
 from test_streaming import Clicks, clicks, ends, engine_over, rows_of, run_now
 
@@ -33,9 +35,10 @@ def taken(job: RunningJob, entries: int) -> None:
 class Steps:
     """A job that is fed one file at a time."""
 
-    def __init__(self, engine: Engine, clicks: Clicks, out: Path, checkpoint: Path | None = None) -> None:
+    def __init__(self, engine: Engine, clicks: Clicks, out: Path | Sink, checkpoint: Path | None = None) -> None:
         self.clicks = clicks
-        self.job = engine.start(FileSink(out, "jsonl", Layout.PARTS), checkpoint=checkpoint, trigger=Trigger())
+        sink = out if isinstance(out, Sink) else FileSink(out, "jsonl", Layout.PARTS)
+        self.job = engine.start(sink, checkpoint=checkpoint, trigger=Trigger())
         self.before = clicks.files - self.job.jobs["clicks"].totals.entries
 
     def feed(self, *seconds: float) -> None:
@@ -105,6 +108,23 @@ def test_a_bad_query_is_refused_and_leaves_the_running_ones_untouched(
     steps.feed(41, 65)
     steps.job.stop(final=True)
     assert ends(rows_of(tmp_path / "out", "by_user")) == [20, 40, 60, 80, 100, 120]
+
+
+def test_a_query_that_does_not_fit_its_table_is_refused_and_the_job_goes_on(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    engine = engine_over(spark, clicks, slack="0 seconds")
+    steps = Steps(engine, clicks, TableSink(tmp_path / "out"), tmp_path / "checkpoint")
+    steps.feed(1, 22)
+    version = engine.registry.version
+    with pytest.raises(SinkError, match="a table's columns stay as they are; new ones may come to them"):
+        engine.replace("SELECT count(*) AS c FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="total")
+    assert engine.registry.version == version
+    wider = "SELECT sum(n * 1.5) AS n, count(*) AS c, avg(n) AS mean FROM clicks [RANGE 10 seconds SLIDE 10 seconds]"
+    engine.replace(wider, name="total")
+    steps.feed(31, 45)
+    steps.job.stop(final=True)
+    read = DeltaTable(tmp_path / "out" / "total").to_pyarrow_table().sort_by("window_end")
+    assert [end.second for end in read["window_end"].to_pylist()] == [10, 20, 40, 50]
+    assert read["c"].to_pylist() == [None, None, 1, 1]
 
 
 def test_every_query_may_go_and_the_job_stays(stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path) -> None:

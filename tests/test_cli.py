@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from fake_job import FakeJob, lock
 from storage import address, place_at
@@ -77,6 +78,20 @@ def test_once_leaves_one_file_per_query_in_order_of_window_end_and_group(pipelin
     odd = lines(tmp_path / "out/odd.jsonl")
     assert list(odd[0]) == ["window_start", "window_end", "count(*)", "ratio"]
     assert sum(int(str(row["count(*)"])) for row in odd) in range(5 * 3, 5 * 4 + 1)
+
+
+def test_results_become_delta_tables(pipeline: Path, tmp_path: Path) -> None:
+    refused = muntin("run", pipeline, "--once", "--out", tmp_path / "out", "--format", "delta")
+    assert refused.returncode == 2
+    assert "way out: name it: count(*) AS …" in refused.stderr
+    pipeline.write_text(pipeline.read_text().replace("count(*), sum", "count(*) AS n, sum"))
+    for options in (["--out", tmp_path / "out"], ["--out", tmp_path / "parts", "--checkpoint", tmp_path / "state", "--final"]):
+        done = muntin("run", pipeline, "--once", "--format", "delta", *options)
+        assert done.returncode == 0, done.stderr
+    whole, parts = (DeltaTable(tmp_path / name / "big").to_pyarrow_table() for name in ("out", "parts"))
+    order = [("window_end", "ascending"), ("symbol", "ascending")]
+    assert whole.sort_by(order).equals(parts.sort_by(order))
+    assert whole.num_rows == 8
 
 
 def test_a_bad_pipeline_is_refused_with_the_place_and_no_stack_trace(pipeline: Path, tmp_path: Path) -> None:

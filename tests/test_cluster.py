@@ -21,7 +21,7 @@ import muntin
 import opaque
 from cluster import SETTINGS, Cluster, running_cluster
 from muntin import Engine
-from spreading import FILES, QUERIES, halves, results, run_on
+from spreading import FILES, QUERIES, halves, results, run_on, table_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,12 +77,14 @@ def expected(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> d
     return found
 
 
-def start(cluster: Cluster, directory: Path, *tasks: tuple[Path, int, int], settings: Mapping[str, str] | None = None) -> None:
+def start(
+    cluster: Cluster, directory: Path, *tasks: tuple[Path, int, int], settings: Mapping[str, str] | None = None, tables: bool = False
+) -> None:
     """A driver that takes halves of the input: into which directory, which one, with how many instances."""
     command = [sys.executable, str(Path(__file__).with_name("cluster_job.py")), cluster.master, str(directory)]
     command += [":".join(map(str, task)) for task in tasks]
     asked = {"SETTINGS": json.dumps(SETTINGS | dict(settings or {})), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": search_path()}
-    cluster.run("driver", command, asked)
+    cluster.run("driver", command, asked | ({"TABLES": "yes"} if tables else {}))
 
 
 def search_path() -> str:
@@ -142,19 +144,43 @@ def test_a_driver_that_is_killed_goes_on_with_any_number_of_instances(
         assert results(work) == expected
 
 
+def failing_tasks(directory: Path) -> dict[str, str]:
+    """Settings with which tasks fail, and are started a second time while they run; `directory/failed` has the names of those that did."""
+    faults, failed = directory / "faults", directory / "failed"
+    for folder in (faults, failed):
+        folder.mkdir()
+    (faults / "sitecustomize.py").write_text(f"FAILED = {str(failed) + os.sep!r}\n{FAILING}")
+    again = {"spark.speculation": "true", "spark.speculation.multiplier": "1.01", "spark.speculation.quantile": "0.2"}
+    return again | {"spark.executorEnv.PYTHONPATH": str(faults), "spark.task.maxFailures": "50"}
+
+
 def test_tasks_that_fail_and_second_copies_of_tasks_change_nothing(
     cluster: Cluster, tmp_path: Path, expected: dict[str, list[str]]
 ) -> None:
-    faults, failed = tmp_path / "faults", tmp_path / "failed"
-    for directory in (faults, failed):
-        directory.mkdir()
-    (faults / "sitecustomize.py").write_text(f"FAILED = {str(failed) + os.sep!r}\n{FAILING}")
-    again = {"spark.speculation": "true", "spark.speculation.multiplier": "1.01", "spark.speculation.quantile": "0.2"}
-    settings = again | {"spark.executorEnv.PYTHONPATH": str(faults), "spark.task.maxFailures": "50"}
-    start(cluster, tmp_path, (tmp_path, 0, 5), (tmp_path, 1, 5), settings=settings)
+    start(cluster, tmp_path, (tmp_path, 0, 5), (tmp_path, 1, 5), settings=failing_tasks(tmp_path))
     ended(cluster)
     assert results(tmp_path) == expected
-    assert any(failed.iterdir())
+    assert any((tmp_path / "failed").iterdir())
+
+
+def test_tables_that_executors_write_have_the_same_rows_whatever_tasks_fail(
+    cluster: Cluster, tmp_path: Path, expected: dict[str, list[str]]
+) -> None:
+    start(cluster, tmp_path, (tmp_path, 0, 2), (tmp_path, 1, 3), settings=failing_tasks(tmp_path), tables=True)
+    ended(cluster)
+    assert table_results(tmp_path) == expected
+    assert any((tmp_path / "failed").iterdir())
+
+
+def test_tables_of_a_driver_that_was_killed_go_on_with_another_number_of_instances(
+    cluster: Cluster, tmp_path: Path, expected: dict[str, list[str]]
+) -> None:
+    start(cluster, tmp_path, (tmp_path, 0, 2), (tmp_path, 1, 2), tables=True)
+    wait_for_entry(cluster, tmp_path, HALF)
+    cluster.kill("driver")
+    start(cluster, tmp_path, (tmp_path, 1, 3), tables=True)
+    ended(cluster)
+    assert table_results(tmp_path) == expected
 
 
 def test_a_worker_that_is_killed_loses_and_repeats_nothing(cluster: Cluster, tmp_path: Path, expected: dict[str, list[str]]) -> None:

@@ -45,9 +45,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def start(data: Path, out: Path, checkpoint: Path, kill: str, pipeline: str = "sliding") -> subprocess.Popen[bytes]:
+def start(data: Path, out: Path, checkpoint: Path, kill: str, pipeline: str = "sliding", sink: str = "files") -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, str(JOB), str(data), str(out), str(checkpoint), kill, pipeline],
+        [sys.executable, str(JOB), str(data), str(out), str(checkpoint), kill, pipeline, sink],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

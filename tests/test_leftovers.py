@@ -17,6 +17,7 @@ from muntin.query.model import Output, Query
 from muntin.semantics import TimeWindow
 from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
+from muntin.spark.sinks.directory import OutputDirectory
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.spread import Written
 from muntin.windows.results import result_schema
@@ -63,10 +64,10 @@ class Directory:
     def dying(self, sink: FileSink, entry: EntryId, names: Sequence[str], *, instances: int, stream: str = "trades") -> None:
         """The driver dies when all files are in their places, before the marker."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(FileSink, "_mark", crash)
+            patch.setattr(OutputDirectory, "mark", crash)
             with pytest.raises(Crash):
                 self.taken(sink, entry, names, instances=instances, stream=stream)
-        sink._let_go()
+        sink._owned.let_go()
 
     def parts(self, name: str) -> list[str]:
         return (self.place / name).files()
@@ -240,7 +241,7 @@ def test_a_query_that_leaves_the_pipeline_keeps_its_results_and_repeats_none(
     run_queries(spark, tmp_path, instances=2, qa="a", qb="b", qb2="b")
     add_file(tmp_path / "b", 3)
     with monkeypatch.context() as patch:
-        patch.setattr(FileSink, "_mark", killed)
+        patch.setattr(OutputDirectory, "mark", killed)
         with pytest.raises(RuntimeError, match="killed here"):
             run_queries(spark, tmp_path, instances=3, qa="a", qb="b", qb2="b")
     add_file(tmp_path / "a", 1)

@@ -32,8 +32,10 @@ from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId, Sink
 from muntin.spark.sinks.callback import CallbackSink
 from muntin.spark.sinks.console import ConsoleSink
-from muntin.spark.sinks.files import KEPT_MARKERS, FileSink, Layout
+from muntin.spark.sinks.directory import KEPT_MARKERS
+from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
+from muntin.spark.sinks.tables import TableSink
 from muntin.spark.sinks.text import csv_header, csv_lines, json_lines
 from muntin.spark.sinks.writers import WRITERS, Format
 
@@ -239,7 +241,7 @@ def test_a_sink_holds_what_it_wrote_and_nothing_later(tmp_path: Path) -> None:
 
 def file_sink_again(sink: FileSink) -> FileSink:
     """The sink of a process that starts after the one of `sink` has died."""
-    sink._let_go()
+    sink._owned.let_go()
     return file_sink(sink.directory)
 
 
@@ -295,7 +297,7 @@ def test_a_crash_between_any_two_steps_and_a_replay_leave_the_files_of_an_undist
     for name, text in files(tmp_path / "out").items():
         assert text == files(tmp_path / "undisturbed")[name]
     again = FileSink(tmp_path / "out", format, Layout.PARTS)
-    sink._let_go()
+    sink._owned.let_go()
     again.open("run-1", QUERIES)
     for entry, chunks in ENTRIES:
         if not again.holds(entry):
@@ -328,7 +330,7 @@ def test_a_whole_run_that_dies_while_it_publishes_does_not_claim_the_directory(t
             sink.close()
     assert not (tmp_path / "_muntin.json").exists()
     assert [totals(tmp_path / name) for name in ("big.jsonl", "small.jsonl")] == [[1], []]
-    sink._let_go()
+    sink._owned.let_go()
     with file_sink(tmp_path, layout=Layout.WHOLE, run="run-3") as again:
         again.write(*ENTRIES[0])
     assert [totals(tmp_path / name) for name in ("big.jsonl", "small.jsonl")] == [[1], [10]]
@@ -526,7 +528,7 @@ def test_the_console_says_how_many_queries_it_does_not_show() -> None:
     assert "[bold]IBM" in printed(screen)  # a value is not markup
 
 
-@pytest.mark.parametrize("kind", [FileSink, MemorySink, CallbackSink, ConsoleSink])
+@pytest.mark.parametrize("kind", [FileSink, TableSink, MemorySink, CallbackSink, ConsoleSink])
 def test_every_sink_says_what_it_promises(kind: type[Sink]) -> None:
     assert kind.promise.endswith(".")
 

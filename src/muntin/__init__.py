@@ -9,7 +9,7 @@ The path of the data, and the module that is each step of it:
     states        windows.folding → windows.store                partials by slice, predicate and group
     windows       windows.assembly, windows.closing              slices combined into results when a punctuation closes them
     on executors  plan.placing, spark.assembling → spark.crew    the same assembly, by several instances with some of the groups each
-    results       spark.sinks                                    files, topics, memory, console, callback
+    results       spark.sinks                                    files, tables, topics, memory, console, callback
     places        spark.place → spark.stores, spark.ownership    where partials and results lie: the local disk, S3, HDFS, …
 
 `semantics` defines what a window is, `reference` evaluates a query the obvious way, `disorder` makes the punctuations.
@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from muntin.spark.sinks.console import ConsoleSink
     from muntin.spark.sinks.files import FileSink, Layout
     from muntin.spark.sinks.memory import MemorySink
+    from muntin.spark.sinks.tables import TableSink
     from muntin.spark.sinks.topics import TopicSink
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Aggregate", "CallbackSink", "ConsoleSink", "Differential", "Engine", "FileSink", "LaneType", "Layout", "Lowered", "MemorySink",
-    "MuntinError", "Pace", "Part", "Partial", "Place", "Placement", "Results", "RunningJob", "Sharing", "Slicing", "TopicSink",
+    "MuntinError", "Pace", "Part", "Partial", "Place", "Placement", "Results", "RunningJob", "Sharing", "Slicing", "TableSink", "TopicSink",
     "Trigger", "own_aggregate", "python_function", "session", "spark_function",
 ]  # fmt: skip
 
@@ -66,6 +67,7 @@ _HOMES = {
     "muntin.spark.sinks.console": ("ConsoleSink",),
     "muntin.spark.sinks.files": ("FileSink", "Layout"),
     "muntin.spark.sinks.memory": ("MemorySink",),
+    "muntin.spark.sinks.tables": ("TableSink",),
     "muntin.spark.sinks.topics": ("TopicSink",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

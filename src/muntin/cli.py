@@ -68,7 +68,7 @@ def run(
     out: Annotated[
         str | None, typer.Option(help="Path or URI for the results, or kafka://HOST:PORT/TOPIC; without it they are shown on the console.")
     ] = None,
-    format: Annotated[str, typer.Option(help="jsonl, csv or parquet.")] = "jsonl",
+    format: Annotated[str, typer.Option(help="jsonl, csv, parquet or delta.")] = "jsonl",
     checkpoint: Annotated[str | None, typer.Option(help="Path or URI that makes the job resumable, and muntin add possible.")] = None,
     final: Annotated[bool, typer.Option("--final", help="Close all open windows at the end.")] = False,
     every: Annotated[str, typer.Option(help="Start a batch at most this often, for example '10 seconds'.")] = "",

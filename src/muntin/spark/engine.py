@@ -49,6 +49,7 @@ from muntin.spark.shipping import ship
 from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.memory import MemorySink
+from muntin.spark.sinks.tables import TableSink
 from muntin.spark.sources import open_source, stream_of
 from muntin.spark.tables import Tables, definition_of
 from muntin.spark.versions import Versions
@@ -238,8 +239,8 @@ class Engine:
 
         Rows that cannot be used are written to `dead_letters`, those that came below a punctuation to `late_rows`, as JSON lines.
         """
-        if any(isinstance(sink, FileSink) and sink.layout is Layout.WHOLE for sink in sinks):
-            raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="FileSink(directory, format, Layout.PARTS)")
+        if any(isinstance(sink, FileSink | TableSink) and sink.layout is Layout.WHOLE for sink in sinks):
+            raise Refusal("a streaming job writes parts", values="Layout.WHOLE", way_out="give the sink Layout.PARTS")
         with ExitStack() as undo:
             place = Place.of(checkpoint) if checkpoint else None
             if place:

@@ -97,7 +97,7 @@ def rounded_down(value: float, *, span: float) -> float:
     (0.0, -3.0)
     """
     unit = 2.0 ** math.floor(math.log2(span)) / 8 if 0 < span < math.inf else 1.0
-    return math.floor(value / unit) * unit if math.isfinite(value / unit) else value
+    return float(np.floor(value / unit)) * unit if unit and math.isfinite(value / unit) else value
 
 
 def as_doubles(constants: Sequence[Any]) -> Array:

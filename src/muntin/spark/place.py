@@ -32,12 +32,16 @@ _SECRET = ("secret", "key", "token", "password")
 
 @dataclass(frozen=True)
 class Root:
-    """A store and what it is called: `shown` to people, `spark` to Spark ("" if Spark has no name for it)."""
+    """A store and what it is called: `shown` to people, `spark` to Spark ("" if Spark has no name for it).
+
+    `given` is the URI it was made from, with its credentials, for others that open the same store.
+    """
 
     store: Store
     shown: str
     spark: str
     query: str = ""
+    given: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -200,7 +204,7 @@ def _shared(uri: str) -> Root:
     shown = urlsplit(_bare(uri))
     key, authority = parts.path.rstrip("/"), shown.netloc
     spark = f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{authority}{unquote(key)}"
-    return Root(SharedStore(filesystem, path), f"{scheme}://{authority}{key}", spark, f"?{shown.query}" if shown.query else "")
+    return Root(SharedStore(filesystem, path), f"{scheme}://{authority}{key}", spark, f"?{shown.query}" if shown.query else "", uri)
 
 
 def _bare(uri: str) -> str:

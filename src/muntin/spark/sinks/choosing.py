@@ -1,7 +1,7 @@
 """Which sink a user's `--out` and `--format` ask for.
 
 In: the options of `muntin run`. Out: a sink, and the place of the dead letters. Convention: `kafka://` names topics, anything else a
-directory; without `--out` results are shown on the console.
+directory, of files or of tables; without `--out` results are shown on the console.
 """
 
 from __future__ import annotations
@@ -14,8 +14,12 @@ from muntin.spark.sinks.base import Sink
 from muntin.spark.sinks.console import ConsoleSink
 from muntin.spark.sinks.files import FileSink, Layout
 from muntin.spark.sinks.kafka.address import SCHEME, Address
+from muntin.spark.sinks.tables import TableSink
 from muntin.spark.sinks.topics import TopicSink
 from muntin.spark.sinks.writers import Format
+
+#: The format of tables.
+DELTA = "delta"
 
 
 def sink_for(out: str | None, format: str, layout: Layout, kafka: Sequence[str] = ()) -> Sink:
@@ -24,11 +28,13 @@ def sink_for(out: str | None, format: str, layout: Layout, kafka: Sequence[str] 
         return topics_at(out, format, kafka)
     if kafka:
         raise Refusal("--kafka is for results in topics", values=f"--out {out or 'is not given'}", way_out="--out kafka://host:port/topic")
-    return FileSink(Place.of(out), format, layout) if out else ConsoleSink()
+    if not out:
+        return ConsoleSink()
+    return TableSink(Place.of(out), layout) if format.lower() == DELTA else FileSink(Place.of(out), format, layout)
 
 
 def topics_at(out: str, format: str, kafka: Sequence[str]) -> TopicSink:
-    if Format.named(format) is not Format.JSONL:
+    if format.lower() == DELTA or Format.named(format) is not Format.JSONL:
         raise Refusal(
             "records of a topic are JSON", values=f"--format {format}", way_out="leave out --format, or give a directory to --out"
         )

@@ -12,31 +12,21 @@ run.
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from enum import Enum
 from pathlib import Path
 
 import pyarrow as pa
 
-from muntin.errors import SinkError, StoreError
 from muntin.query.model import Query
-from muntin.spark.locks import Occupied
-from muntin.spark.ownership import Ownership, own
 from muntin.spark.place import Place
-from muntin.spark.sinks.aside import Aside
+from muntin.spark.sinks.aside import Aside, Workshop
 from muntin.spark.sinks.base import EntryId, Results
-from muntin.spark.sinks.names import ASIDE, ENTRIES, HIDDEN, OWNER, check_names
+from muntin.spark.sinks.directory import OutputDirectory
+from muntin.spark.sinks.names import HIDDEN, check_names
 from muntin.spark.sinks.spread import FileWriter, SpreadSink, Written, sweep
 from muntin.spark.sinks.writers import Format
 from muntin.windows.results import result_schema
-
-FORMAT_VERSION = 1
-
-#: A replay asks only for entries after the newest marker or for that one. The other few are for people who look.
-KEPT_MARKERS = 4
 
 
 class Layout(Enum):
@@ -55,31 +45,28 @@ class FileSink(SpreadSink):
         self.directory = Place.of(directory)
         self.format = Format.named(format) if isinstance(format, str) else format
         self.layout = layout
-        self._run = ""
+        replaces = layout.value if layout is Layout.WHOLE else ""
+        self._owned = OutputDirectory(self.directory, layout=layout.value, files=self.format.value, replaces=replaces)
         self._schemas: dict[str, pa.Schema] = {}
-        self._last: dict[str, EntryId] = {}
         self._resumed = False
         self._begun: set[str] = set()  #: streams that had an entry in this process
         self._whole: Aside | None = None
-        self._ownership: Ownership | None = None
-        self._scratch: Path | None = None
+        self._workshop = Workshop(self.directory)
 
     def open(self, run: str, queries: Sequence[Query]) -> None:
-        self._run = run
         self._schemas = {query.name: result_schema(query) for query in queries}
         check_names(self._schemas)
-        self._take_directory()
+        resumed = self._owned.take(run, self._schemas if self.layout is Layout.PARTS else ())
         try:
-            self._check_owner()
             if self.layout is Layout.WHOLE:
-                self._whole = Aside(self._scratch_folder("results"), self.format)
-            elif (self.directory / OWNER).exists():
+                self._whole = self._workshop.aside("results", self.format)
+            elif resumed:
                 self._resumed, self._begun = True, set()
                 (self.directory / HIDDEN).remove_tree()  # nobody will ask for what tasks of the run before wrote
             else:
-                self._sign()
+                self._owned.sign()
         except BaseException:
-            self._let_go()
+            self._owned.let_go()
             raise
 
     def admit(self, query: Query) -> None:
@@ -87,12 +74,8 @@ class FileSink(SpreadSink):
         self._schemas[query.name] = result_schema(query)
 
     def holds(self, entry: EntryId, stream: str = "") -> bool:
-        """Entries come in order: an entry up to the newest marker was written. A `WHOLE` run is not replayed and holds nothing."""
-        if self.layout is Layout.WHOLE:
-            return False
-        if stream not in self._last:
-            self._last[stream] = max(self._marked(stream), default=EntryId(-1))
-        return entry <= self._last[stream]
+        """A `WHOLE` run is not replayed and holds nothing."""
+        return self.layout is Layout.PARTS and self._owned.holds(entry, stream)
 
     def writer(self, stream: str) -> FileWriter | None:
         """Parts are written by executors; a file that holds a whole run is put in order by the driver."""
@@ -102,7 +85,7 @@ class FileSink(SpreadSink):
         self.commit(entry, results, (), stream)
 
     def commit(self, entry: EntryId, results: Results, written: Sequence[Written], stream: str = "") -> None:
-        aside = self._whole or Aside(self._scratch_folder(stream or "results"), self.format)
+        aside = self._whole or self._workshop.aside(stream or "results", self.format)
         for query, table in results:
             check_names([query])
             if table.num_rows:
@@ -111,12 +94,12 @@ class FileSink(SpreadSink):
             queries = {*aside.queries, *(one.query for one in written)}
             for query in queries:
                 check_names([query])
-            self._check_owned()
+            self._owned.check()
             self._remove_leftovers(entry, queries, stream)
             aside.publish({query: self._part(query, entry) for query in aside.queries}, self.directory)
             hidden = self._hidden(stream)
             self.directory.move([(hidden / str(entry) / one.name, self._part(one.query, entry, one.instance)) for one in written])
-            self._mark(entry, stream)
+            self._owned.mark(entry, stream)
             if written:
                 sweep(hidden, upto=entry)
 
@@ -124,19 +107,17 @@ class FileSink(SpreadSink):
         if self._whole is not None:
             for query, schema in self._schemas.items():
                 self._whole.begin(query, schema)
-            self._check_owned()
-            (self.directory / OWNER).remove()
+            self._owned.check()
+            self._owned.unsign()
             places = {query: self.directory / f"{query}.{self.format.value}" for query in self._whole.queries}
             self._whole.publish(places, self.directory)
-            self._sign()
+            self._owned.sign()
         self.abandon()
 
     def abandon(self) -> None:
         self._whole = None
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-            self._scratch = None
-        self._let_go()
+        self._workshop.remove()
+        self._owned.let_go()
 
     def _part(self, query: str, entry: EntryId, instance: int | None = None) -> Place:
         by = "" if instance is None else f"-{instance:05d}"
@@ -158,83 +139,3 @@ class FileSink(SpreadSink):
                     if name.partition(".")[0].partition("-")[0] == named:
                         (folder / name).remove()
         self._begun.add(stream)
-
-    def _mark(self, entry: EntryId, stream: str) -> None:
-        self._check_owned()
-        (self._markers(stream) / str(entry)).write()
-        self._last[stream] = entry
-        for old in sorted(self._marked(stream))[:-KEPT_MARKERS]:
-            (self._markers(stream) / str(old)).remove()
-
-    def _markers(self, stream: str) -> Place:
-        entries = self.directory / ENTRIES
-        return entries / stream if stream else entries
-
-    def _marked(self, stream: str) -> list[EntryId]:
-        return list(map(EntryId.parse, self._markers(stream).files()))
-
-    def _scratch_folder(self, name: str) -> Path:
-        """Where files grow: beside their places if those are on this machine's disk, so that they can be renamed."""
-        if self._scratch is None:
-            local = (self.directory / ASIDE).local
-            self._scratch = local if local is not None else Path(tempfile.mkdtemp(prefix="muntin-results-"))
-        folder = (Place.of(self._scratch) / name).local
-        assert folder is not None
-        return folder
-
-    def _identity(self) -> dict[str, int | str]:
-        return {"format": FORMAT_VERSION, "run": self._run, "layout": self.layout.value, "files": self.format.value}
-
-    def _sign(self) -> None:
-        (self.directory / OWNER).write((json.dumps(self._identity()) + "\n").encode())
-
-    def _check_owner(self) -> None:
-        """A run in parts goes on with its own directory only; a whole run replaces what a whole run left."""
-        owner = self.directory / OWNER
-        if not owner.exists():
-            self._check_nothing_in_the_way()
-            return
-        found = self._owner_in(owner)
-        if self.layout is Layout.WHOLE and found.get("layout") == Layout.WHOLE.value:
-            return
-        differences = [f"{key} is {found.get(key)}, not {value}" for key, value in self._identity().items() if found.get(key) != value]
-        if differences:
-            raise self._refusal("an output directory belongs to one run", "; ".join(differences))
-
-    def _owner_in(self, place: Place) -> dict[str, object]:
-        law = f"{OWNER} says whose an output directory is"
-        try:
-            found = json.loads(bytes(place.read()).decode())
-        except (FileNotFoundError, ValueError) as error:
-            raise self._refusal(law, f"it cannot be read ({error})") from None
-        if not isinstance(found, dict):
-            raise self._refusal(law, "it holds something else")
-        return found
-
-    def _check_nothing_in_the_way(self) -> None:
-        for query in self._schemas if self.layout is Layout.PARTS else ():
-            folder = self.directory / query
-            if folder.exists() or folder.files() or folder.folders():
-                raise self._refusal("the parts of a query lie in a directory of their own", f"{folder.name} is there already")
-
-    def _take_directory(self) -> None:
-        try:
-            self._ownership = own(self.directory)
-        except Occupied as occupied:
-            found = f"another one is writing to it, {occupied.holder}"
-            law, way_out = "one job writes to a directory at a time", f"{occupied.way_out}, or choose another output directory"
-            raise SinkError(law, values=f"{self.directory}: {found}", way_out=way_out) from None
-        except (OSError, StoreError) as error:
-            raise self._refusal("an output directory can be made and locked", str(error)) from None
-
-    def _check_owned(self) -> None:
-        if self._ownership is not None:
-            self._ownership.check()
-
-    def _let_go(self) -> None:
-        if self._ownership is not None:
-            self._ownership.close()
-            self._ownership = None
-
-    def _refusal(self, law: str, values: str) -> SinkError:
-        return SinkError(law, values=f"{self.directory}: {values}", way_out="choose an empty output directory, or remove this one")

@@ -60,13 +60,20 @@ class FileWriter:
 
     def write(self, entry: EntryId, instance: int, results: Iterator[tuple[str, pa.Table]], scratch: Path) -> list[Written]:
         token, folder = uuid.uuid4().hex, self.hidden / str(entry)
-        # On the disk beside their places, to be renamed; else in the scratch, where the next task clears what one that died left.
-        aside = Aside(folder.local / f".{token}" if folder.local is not None else scratch / "aside", self.format)
-        for query, table in results:
-            aside.write(query, table)
+        aside = grown(results, folder, token, scratch, self.format)
         written = [Written(query, instance, f"{token}-{query}") for query in aside.queries]
         aside.publish({one.query: folder / one.name for one in written}, folder)
         return written
+
+
+def grown(results: Iterator[tuple[str, pa.Table]], hidden: Place, token: str, scratch: Path, format: Format) -> Aside:
+    """An instance's files, not yet in their places: on the disk in `hidden`, to be renamed; else in the scratch, where the next task
+    clears what one that died left.
+    """
+    aside = Aside(hidden.local / f".{token}" if hidden.local is not None else scratch / "aside", format)
+    for query, table in results:
+        aside.write(query, table)
+    return aside
 
 
 def sweep(hidden: Place, *, upto: EntryId) -> None:

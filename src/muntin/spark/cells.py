@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -36,7 +36,9 @@ class Search:
     constants: tuple[Any, ...] = ()
 
     @classmethod
+    @lru_cache(maxsize=256)
     def on(cls, axis: Axis) -> Search:
+        """Kept: axes of several groupings are the same, and of several plans too."""
         constants = constants_of(axis)
         grid = grid_over(constants, room=axis.scale.last) if len(constants) > FEW_CUTS else None
         return cls(axis.expression, axis.scale, grid, () if grid else constants)

@@ -7,7 +7,7 @@ partials were grouped leaves no trace in it. Nothing here knows whether it runs 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,9 +78,10 @@ class Assembly:
         since = BEGINNING if self.latest == BEGINNING else self.latest + 1
         known = {one.query.name: one for one in self.plan.queries}
         wanted = {one.query.name: one for one in plan.queries}
-        for name, one in known.items():
-            if name not in wanted or wanted[name].query != one.query:
-                self._remove(one)
+        gone = [one for name, one in known.items() if name not in wanted or wanted[name].query != one.query]
+        self._evict(gone)
+        for one in gone:
+            del self.lives[one.query.name]
         for name, one in wanted.items():
             if name not in known or known[name].query != one.query:
                 self.lives.setdefault(name, QueryLife(since))
@@ -90,11 +91,15 @@ class Assembly:
 
     def _add(self, plan: QueryPlan) -> None:
         if not self.lives[plan.query.name].stopped:
-            landmarks = isinstance(plan.query.window, LandmarkWindow)
-            consistent = plan.query.sliding if plan.query.late.lateness is Lateness.CONSISTENT else None
-            corrected_for = plan.query.late.horizon
-            new = Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent, corrected_for)
-            self.households.setdefault(self.home_of(plan), new).add(plan)
+            home = self.home_of(plan)
+            if home not in self.households:
+                self.households[home] = self._household(plan)
+            self.households[home].add(plan)
+
+    def _household(self, plan: QueryPlan) -> Household:
+        landmarks = isinstance(plan.query.window, LandmarkWindow)
+        consistent = plan.query.sliding if plan.query.late.lateness is Lateness.CONSISTENT else None
+        return Household(plan.family, self.plan.slicing, self.lives, self.arena, landmarks, consistent, plan.query.late.horizon)
 
     def home_of(self, plan: QueryPlan) -> Home:
         """Landmark windows are apart from sliding ones, since their closed slices are merged; endless ones also from those that joined
@@ -108,17 +113,16 @@ class Assembly:
         apart_by = apart.get(self.plan.sharing), isinstance(window, LandmarkWindow), since, consistent, plan.query.late.horizon
         return plan.family, apart_by
 
-    def _remove(self, plan: QueryPlan) -> None:
-        self._evict(plan)
-        del self.lives[plan.query.name]
-
-    def _evict(self, plan: QueryPlan) -> None:
-        """Let go of all that is held for a query."""
-        home = self.households.get(self.home_of(plan))
-        if home and plan.query.name in home:
-            home.remove(plan.query.name)
-            if not home.stores:
-                del self.households[self.home_of(plan)]
+    def _evict(self, plans: Iterable[QueryPlan]) -> None:
+        """Let go of all that is held for some queries, at once: what is held is then made narrower once."""
+        leaving: dict[Home, list[str]] = {}
+        for plan in plans:
+            if self._holds(plan):
+                leaving.setdefault(self.home_of(plan), []).append(plan.query.name)
+        for home, names in leaving.items():
+            self.households[home].remove(names)
+            if not self.households[home].stores:
+                del self.households[home]
 
     def _all_folds(self) -> list[dict[Home, Fold]]:
         """For each grouping, how its partials come to every household it serves."""
@@ -213,9 +217,8 @@ class Assembly:
     def _evict_stopped(self) -> None:
         """A query that stopped on its data holds nothing any more."""
         stopped = [plan for plan in self.plan.queries if self.lives[plan.query.name].stopped and self._holds(plan)]
-        for plan in stopped:
-            self._evict(plan)
         if stopped:
+            self._evict(stopped)
             self._folds = self._all_folds()
 
     def _holds(self, plan: QueryPlan) -> bool:

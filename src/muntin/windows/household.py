@@ -7,7 +7,7 @@ With groups each predicate has the edges of its own windows only, since slices Ã
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,16 +87,21 @@ class Household:
         """Whether a predicate that no store has yet may come into this one."""
         return store.windows == {plan.query.sliding} if self.family.keys else store.waste(plan.columns) <= MOST_WASTE
 
-    def remove(self, name: str) -> None:
-        store = self._at.pop(name)
-        del self.revisions[name]
-        where = store.plans[name].query.where
-        store.remove(name)
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget queries, and the predicates that nobody else has."""
+        leaving: dict[SliceStore, list[str]] = {}
+        for name in names:
+            del self.revisions[name]
+            leaving.setdefault(self._at.pop(name), []).append(name)
+        wheres = {store.plans[name].query.where for store, some in leaving.items() for name in some}
+        for store, some in leaving.items():
+            store.remove(some)
+            if not store.plans:
+                self.stores.remove(store)
+        for where in wheres:
+            if not any(where in store.predicates for store in self.stores):
+                del self.predicates[where]
         self._windows.clear()
-        if not store.plans:
-            self.stores.remove(store)
-        if not any(where in one.predicates for one in self.stores):
-            del self.predicates[where]
 
     @property
     def plans(self) -> Iterator[QueryPlan]:

@@ -8,7 +8,7 @@ have no row in any slice left. Queries come and go: a new one finds slices it ne
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,20 +88,22 @@ class SliceStore:
             if column not in self.columns:
                 self.columns[column] = self._column(column)
 
-    def remove(self, name: str) -> None:
-        """Forget a query, the predicate nobody else has and the columns nobody else stands on."""
-        plan = self.plans.pop(name)
-        where = plan.query.where
-        self.slices.remove(plan.query.sliding)
-        for column in plan.held:
-            self._uses[where, column] -= 1
-            self._standing[column] -= 1
-            if not self._standing[column]:
-                del self._standing[column], self.columns[column]
+    def remove(self, names: Iterable[str]) -> None:
+        """Forget queries, the predicates nobody else has and the columns nobody else stands on."""
+        left: set[Expression | None] = set()
+        for name in names:
+            plan = self.plans.pop(name)
+            left.add(plan.query.where)
+            self.slices.remove(plan.query.sliding)
+            for column in plan.held:
+                self._uses[plan.query.where, column] -= 1
+                self._standing[column] -= 1
+                if not self._standing[column]:
+                    del self._standing[column], self.columns[column]
         self._uses += Counter()
-        if not self._uses[where, ROWS]:
-            number = self.predicates.pop(where)
-            self._keep(np.nonzero(self.strands.predicate != number)[0])
+        gone = [self.predicates.pop(where) for where in left if not self._uses[where, ROWS]]
+        if gone:
+            self._keep(np.nonzero(~np.isin(self.strands.predicate, gone))[0])
 
     @property
     def windows(self) -> set[SlicedWindow]:

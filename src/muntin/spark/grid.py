@@ -24,6 +24,8 @@ from muntin.aggregates.base import Array
 SQUARES_A_CUT = 16
 #: Square roots that are tried, for constants that lie the closer together the smaller they are.
 MOST_ROOTS = 3
+#: One would mostly do. With room for one more, a constant that comes seldom changes the code.
+FEWEST_STEPS = 2
 #: Powers of two that are doubles with room on both sides.
 LARGEST_POWER = 900
 
@@ -67,7 +69,7 @@ def grid_over(constants: Sequence[Any], room: int) -> Grid | None:
     """The grid that leaves the fewest steps; None if none leaves fewer than a search without it. `room` is for so many constants.
 
     >>> grid_over([1, 2, 3, 40, 500, 6_000], room=127)
-    Grid(low=0.0, power=4, roots=1, squares=2032, steps=1)
+    Grid(low=0.0, power=-2, roots=0, squares=2032, steps=2)
     >>> grid_over(["a", "b", "c", "d"], room=127)
     """
     if not constants or not all(isinstance(one, int | float) and math.isfinite(one) for one in constants):
@@ -85,18 +87,18 @@ def _grid(constants: Array, low: float, roots: int, squares: int) -> Grid | None
     power = 0 if reach <= 0 else math.floor(math.log2(squares / reach)) if math.isfinite(reach) else LARGEST_POWER
     if abs(power) >= LARGEST_POWER:
         return None
-    grid = Grid(low, power, roots, squares, steps=1)
-    most = int(np.bincount(grid.square_of(constants)).max())
-    return replace(grid, steps=most.bit_length())
+    grid = Grid(low, power, roots, squares, steps=FEWEST_STEPS)
+    most = int(np.bincount(grid.square_of(constants)).max()).bit_length()
+    return replace(grid, steps=max(FEWEST_STEPS, most + most % 2))
 
 
 def rounded_down(value: float, *, span: float) -> float:
-    """To a multiple of an eighth of a power of two about as large as the span.
+    """To a multiple of a power of two about as large as the span.
 
     >>> rounded_down(20.0, span=1980.0), rounded_down(-3.0, span=0.0)
     (0.0, -3.0)
     """
-    unit = 2.0 ** math.floor(math.log2(span)) / 8 if 0 < span < math.inf else 1.0
+    unit = 2.0 ** math.floor(math.log2(span)) if 0 < span < math.inf else 1.0
     return float(np.floor(value / unit)) * unit if unit and math.isfinite(value / unit) else value
 
 

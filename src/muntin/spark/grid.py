@@ -98,7 +98,7 @@ def rounded_down(value: float, *, span: float) -> float:
     >>> rounded_down(20.0, span=1980.0), rounded_down(-3.0, span=0.0)
     (0.0, -3.0)
     """
-    unit = 2.0 ** math.floor(math.log2(span)) if 0 < span < math.inf else 1.0
+    unit = math.ldexp(0.5, math.frexp(span)[1]) if 0 < span < math.inf else 1.0
     return float(np.floor(value / unit)) * unit if unit and math.isfinite(value / unit) else value
 
 

@@ -22,8 +22,11 @@ from muntin.plan.fragments import Axis, Scale
 from muntin.spark.arrays import constant_array
 from muntin.spark.columns import Compiled
 from muntin.spark.cuts import FEW_CUTS, constants_of, searched
-from muntin.spark.grid import Grid, grid_over
+from muntin.spark.grid import FEW_COMPARED, Grid, grid_over
 from muntin.spark.rows import row_column
+
+#: The grid over the constants of each expression.
+Grids = Mapping[Expression, Grid]
 
 
 @dataclass(frozen=True)
@@ -37,10 +40,10 @@ class Search:
 
     @classmethod
     @lru_cache(maxsize=256)
-    def on(cls, axis: Axis) -> Search:
-        """Kept: axes of several groupings are the same, and of several plans too."""
+    def on(cls, axis: Axis, held: Grid | None = None) -> Search:
+        """With the grid that is held, if that fits. Kept: axes of several groupings are the same, and of several plans too."""
         constants = constants_of(axis)
-        grid = grid_over(constants, room=axis.scale.last) if len(constants) > FEW_CUTS else None
+        grid = grid_over(constants, axis.scale.last, held) if len(constants) > FEW_CUTS else None
         return cls(axis.expression, axis.scale, grid, () if grid else constants)
 
 
@@ -82,7 +85,7 @@ class SearchColumns:
     @cached_property
     def steps(self) -> int:
         """As many as the constants need, or those of one square."""
-        return self.search.grid.steps if self.search.grid else len(self.search.constants).bit_length()
+        return (self.search.grid.compared if self.search.grid else len(self.search.constants)).bit_length()
 
     @cached_property
     def table(self) -> Column:
@@ -103,9 +106,19 @@ class SearchColumns:
         start = {self.value_name: self.value[0], **failed}
         if self.search.grid:
             base = F.get(F.col(self.bases_name), self.search.grid.square(F.col(self.value_name)))
-            return [start, *({self.position_name: column} for column in (base, *map(self._step, range(self.steps))))]
+            return [start, *({self.position_name: column} for column in (base, *self._in_square(self.search.grid)))]
         first = self._passed(self.value[0], F.lit(0), number=0) if self.steps else F.lit(0)
         return [{**start, self.position_name: first}, *({self.position_name: self._step(number)} for number in range(1, self.steps))]
+
+    def _in_square(self, grid: Grid) -> list[Column]:
+        """The positions after each step from the base: past as many constants of the square as the value passes."""
+        if not 0 < grid.compared <= FEW_COMPARED:
+            return [self._step(number) for number in range(self.steps)]
+        value, base = F.col(self.value_name), F.col(self.position_name)
+        position = base
+        for at in range(grid.compared):
+            position = F.when(value >= F.get(self.table, base + F.lit(at)), base + F.lit(at + 1)).otherwise(position)
+        return [position]
 
     def _step(self, number: int) -> Column:
         """The position after step `number` of the search: twice as fine as before."""

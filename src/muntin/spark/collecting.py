@@ -16,6 +16,7 @@ from muntin.disorder import Key, Seen
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
 from muntin.semantics import Attribute
+from muntin.spark.cells import Grids
 from muntin.spark.facts import BatchFacts
 from muntin.spark.numbering import Numbers, number_span, numbered
 from muntin.spark.partials import Pass
@@ -47,15 +48,20 @@ class Collected:
 
 @dataclass(frozen=True)
 class Collecting:
-    """The passes of one plan, ready for any batch. `merging`: cells of one fragment are one shard."""
+    """The passes of one plan, ready for any batch. `merging`: cells of one fragment are one shard. `held` are grids of the plan before."""
 
     stream: StreamDefinition
     plan: SharedPlan
     merging: bool = False
+    held: Grids = field(default_factory=dict)
 
     @cached_property
     def passes(self) -> list[Pass]:
-        return passes(self.stream, self.plan, merging=self.merging)
+        return passes(self.stream, self.plan, merging=self.merging, held=self.held)
+
+    @property
+    def grids(self) -> Grids:
+        return {expression: grid for one in self.passes for expression, grid in one.grids.items()}
 
     def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, came: Counted, parting: Parting | None = None) -> Collected:
         """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here.

@@ -11,7 +11,7 @@ each costs round trips to the JVM.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -20,12 +20,13 @@ from pyspark.sql import functions as F
 from muntin.aggregates.sums import FIRST, MATCHED
 from muntin.expression.tree import Expression
 from muntin.plan.family import BUCKETS
+from muntin.plan.fragments import Axis
 from muntin.plan.shared import Grouping
 from muntin.plan.signatures import fragments
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.arrays import constant_array
-from muntin.spark.cells import Search
+from muntin.spark.cells import Grids, Search
 from muntin.spark.decoding import (
     AT,
     BUCKET,
@@ -55,12 +56,13 @@ from muntin.windows.shards import Partials
 class Pass:
     """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins, attribute and columns.
 
-    `merging`: cells of one fragment are one shard. It pays where shards are many.
+    `merging`: cells of one fragment are one shard. It pays where shards are many. `held` are grids of an earlier pass, kept if they fit.
     """
 
     stream: StreamDefinition
     groupings: tuple[Grouping, ...]
     merging: bool = False
+    held: Grids = field(default_factory=dict)
 
     @property
     def over(self) -> Attribute:
@@ -84,16 +86,23 @@ class Pass:
         """Every group column that some grouping has."""
         return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
 
+    def _search(self, axis: Axis) -> Search:
+        return Search.on(axis, self.held.get(axis.expression))
+
+    @cached_property
+    def grids(self) -> Grids:
+        return {one.expression: one.grid for one in self.lasting.cells.searches if one.grid}
+
     @cached_property
     def lasting(self) -> LastingColumns:
-        searches = tuple(tuple(map(Search.on, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
+        searches = tuple(tuple(map(self._search, grouping.axes)) if grouping.by_cell else None for grouping in self.groupings)
         merged = tuple(number in self.fragments for number in range(len(self.groupings)))
         return lasting_columns(searches, merged, self.expressions, self.groupings[0].columns, application())
 
     @cached_property
     def tables(self) -> dict[str, Column]:
         """What changes with the constants of predicates."""
-        searched = self.lasting.cells.tables({Search.on(axis): axis for grouping in self.groupings for axis in grouping.axes})
+        searched = self.lasting.cells.tables({self._search(axis): axis for grouping in self.groupings for axis in grouping.axes})
         return searched | {fragments_name(number): constant_array(cells, "bigint") for number, cells in self.fragments.items()}
 
     @cached_property

@@ -10,12 +10,13 @@ from muntin.plan.divide import Sharing
 from muntin.plan.shared import Grouping, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.byrow import RowPass, is_by_row
+from muntin.spark.cells import Grids
 from muntin.spark.partials import Pass
 
 
-def passes(stream: StreamDefinition, plan: SharedPlan, *, merging: bool = False) -> list[Pass]:
+def passes(stream: StreamDefinition, plan: SharedPlan, *, merging: bool = False, held: Grids) -> list[Pass]:
     together: dict[object, list[Grouping]] = {}
     for at, grouping in enumerate(plan.groupings):
         alone = at if plan.sharing is Sharing.UNSHARED or grouping.by_tuple else None
         together.setdefault((grouping.family.joins, grouping.family.over, grouping.columns, alone), []).append(grouping)
-    return [(RowPass if is_by_row(members[0]) else Pass)(stream, tuple(members), merging) for members in together.values()]
+    return [(RowPass if is_by_row(members[0]) else Pass)(stream, tuple(members), merging, held) for members in together.values()]

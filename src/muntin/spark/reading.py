@@ -48,12 +48,14 @@ class Reading:
     ) -> Collected:
         """The partials of a batch. `spans` says where its rows are likely; None: they are bounded, and it can be found out.
 
-        Which cells are one fragment is found out once a plan stays for a second batch: a plan that goes by is not worth it.
+        A plan that stays for a second batch is worth more: it is found out which cells are one fragment, and its grids are its own. One
+        that goes by has those of the plan before, so that nothing is compiled for it.
         """
+        many = load.seen >= MANY_SHARDS
         if plan is not self.collecting.plan:
-            self.collecting = Collecting(attributes.stream, plan, merging=spans is None and load.seen >= MANY_SHARDS)
-        elif not self.collecting.merging and load.seen >= MANY_SHARDS:
-            self.collecting = replace(self.collecting, merging=True)
+            self.collecting = Collecting(attributes.stream, plan, spans is None and many, self.collecting.grids)
+        elif self.collecting.held or (many and not self.collecting.merging):
+            self.collecting = Collecting(attributes.stream, plan, self.collecting.merging or many)
         rows = Rows(frame, attributes.stream, pin.limit, attributes.arrival(pin.clock))
         found = self.collecting(
             rows,

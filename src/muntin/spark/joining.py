@@ -71,19 +71,21 @@ def _rights(join: Join) -> list[Column]:
 
 
 def outer_joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[Sequence[Join]], DataFrame]) -> DataFrame:
-    """`frame` with the columns of one bundle of tables after the other."""
+    """`frame` with the columns of one bundle of tables after the other, and the keys they were found by: each step costs analysis, and what
+    nobody uses Spark leaves out.
+    """
     for members in bundles(joins):
-        first = members[0]
-        keys = zip(first.on, key_names(first), strict=True)
+        keys = zip(members[0].on, key_names(members[0]), strict=True)
         on = reduce(and_, [row_column(left).value == resolve(name) for (left, _), name in keys])
-        frame = frame.join(F.broadcast(table(members)), on=on, how="left").drop(*key_names(first))
+        frame = frame.join(table(members), on=on, how="left")
     return frame
 
 
 def joined(frame: DataFrame, joins: Sequence[Join], table: Callable[[str], DataFrame]) -> DataFrame:
     """The inner join; `table` gives the rows of a table by its name in lower case."""
-    both = outer_joined(frame, joins, lambda members: bundled(members, table)).where(matched(joins))
-    return both.drop(*(match_name(join) for join in joins))
+    both = outer_joined(frame, joins, lambda members: F.broadcast(bundled(members, table))).where(matched(joins))
+    keys = [name for members in bundles(joins) for name in key_names(members[0])]
+    return both.drop(*keys, *(match_name(join) for join in joins))
 
 
 def matched(joins: Sequence[Join]) -> Column:
@@ -101,7 +103,7 @@ class Joiner:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
-        self._kept: dict[tuple[Join, ...], tuple[list[str], DataFrame]] = {}
+        self._kept: dict[tuple[Join, ...], tuple[list[str], DataFrame, DataFrame]] = {}
         self._several: set[Join] = set()
 
     def rows(self, rows: Rows, joins: Sequence[Join], versions: Mapping[str, str]) -> Rows:
@@ -112,18 +114,19 @@ class Joiner:
         return replace(rows, frame=frame, matched=matched(joins), first=reduce(and_, first) if first else None)
 
     def _bundled(self, members: tuple[Join, ...], versions: Mapping[str, str]) -> DataFrame:
+        """To be broadcast; what is in memory is held beside it."""
         wanted = [versions[join.table] for join in members]
-        held, frame = self._kept.get(members, ([], None))
-        if frame is None or held != wanted:
-            if frame is not None:
-                frame.unpersist()
+        held = self._kept.get(members)
+        if held is None or held[0] != wanted:
+            if held is not None:
+                held[1].unpersist()
             frame = bundled(members, lambda name: self.tables.frame(name, versions[name])).coalesce(1).persist()
-            self._kept[members] = wanted, frame
+            self._kept[members] = held = wanted, frame, F.broadcast(frame)
             self._several = self._several - set(members) | set(with_several_matches(frame, members))
-        return frame
+        return held[2]
 
     def release(self) -> None:
-        for _, frame in self._kept.values():
+        for _, frame, _ in self._kept.values():
             frame.unpersist()
         self._kept.clear()
         self.tables.release()

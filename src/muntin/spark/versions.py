@@ -26,7 +26,7 @@ class Versions:
         self._read: dict[Registered, Query] = {}
         self._log: RegistryLog | None = None
         self._brought: list[Registered] = []
-        self._as_registered: dict[tuple[str, str, Origin], Registered] = {}
+        self._as_registered: dict[str, Registered] = {}
 
     def put(self, registry: Registry, origin: Origin) -> None:
         """The next version; its new queries are of this origin."""
@@ -119,6 +119,7 @@ class Versions:
         """As the log has it; queries that stay are the same objects, which makes differences quick to find."""
         before, self._as_registered = self._as_registered, {}
         for query in registry.queries:
-            key = query.name, query.text, self.origins[query.name]
-            self._as_registered[key] = before.get(key) or Registered(*key)
+            one, origin = before.get(query.name), self.origins[query.name]
+            same = one is not None and one.text == query.text and one.origin is origin
+            self._as_registered[query.name] = one if one is not None and same else Registered(query.name, query.text, origin)
         return list(self._as_registered.values())

@@ -25,9 +25,6 @@ from muntin.spark.cuts import FEW_CUTS, constants_of, searched
 from muntin.spark.grid import FEW_COMPARED, Grid, grid_over
 from muntin.spark.rows import row_column
 
-#: The grid over the constants of each expression.
-Grids = Mapping[Expression, Grid]
-
 
 @dataclass(frozen=True)
 class Search:

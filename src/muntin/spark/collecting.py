@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 from pyspark.sql import functions as F
 
@@ -16,8 +17,8 @@ from muntin.disorder import Key, Seen
 from muntin.plan.shared import SharedPlan
 from muntin.query.model import Join, StreamDefinition
 from muntin.semantics import Attribute
-from muntin.spark.cells import Grids
 from muntin.spark.facts import BatchFacts
+from muntin.spark.habits import Habits
 from muntin.spark.numbering import Numbers, number_span, numbered
 from muntin.spark.partials import Pass
 from muntin.spark.parting import Parted, Parting, Tally
@@ -48,20 +49,23 @@ class Collected:
 
 @dataclass(frozen=True)
 class Collecting:
-    """The passes of one plan, ready for any batch. `merging`: cells of one fragment are one shard. `held` are grids of the plan before."""
+    """The passes of one plan, ready for any batch. `merging`: cells of one fragment are one shard. `held` are habits of the plan before,
+    None if there was none, or if this one stays.
+    """
 
     stream: StreamDefinition
     plan: SharedPlan
     merging: bool = False
-    held: Grids = field(default_factory=dict)
+    held: Habits | None = None
 
     @cached_property
     def passes(self) -> list[Pass]:
         return passes(self.stream, self.plan, merging=self.merging, held=self.held)
 
     @property
-    def grids(self) -> Grids:
-        return {expression: grid for one in self.passes for expression, grid in one.grids.items()}
+    def habits(self) -> Habits | None:
+        """None of a plan without queries."""
+        return reduce(or_, (one.habits for one in self.passes)) if self.passes else None
 
     def __call__(self, rows: Rows, spans: Spans, joining: Joining, *, came: Counted, parting: Parting | None = None) -> Collected:
         """The partials of a batch. Those of groupings that are spread are parted, and their partials are not here.

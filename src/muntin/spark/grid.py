@@ -95,6 +95,8 @@ def grid_over(constants: Sequence[Any], room: int, held: Grid | None = None) -> 
         return held
     grids = [grid for roots in range(MOST_ROOTS + 1) if (grid := _grid(doubles, roots, squares))]
     best = min([*_whole_grid(doubles, squares, whole=whole), *grids], key=lambda grid: (grid.compared, grid.roots), default=None)
+    if best and held is not None and 0 < best.compared < FEW_COMPARED:  # the next constant that comes shall find room
+        best = replace(best, compared=best.compared + 1)
     return best if best and best.compared.bit_length() < len(constants).bit_length() else None
 
 

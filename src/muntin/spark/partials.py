@@ -11,7 +11,7 @@ each costs round trips to the JVM.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ from muntin.plan.signatures import fragments
 from muntin.query.model import StreamDefinition
 from muntin.semantics import Attribute
 from muntin.spark.arrays import constant_array
-from muntin.spark.cells import Grids, Search
+from muntin.spark.cells import Search
 from muntin.spark.decoding import (
     AT,
     BUCKET,
@@ -43,11 +43,12 @@ from muntin.spark.decoding import (
     Decoding,
 )
 from muntin.spark.facts import BatchFacts
+from muntin.spark.habits import Habits
 from muntin.spark.lasting import LastingColumns, fragments_name, lasting_columns
 from muntin.spark.lifting import at_name, is_good, is_placed
 from muntin.spark.own_columns import application
 from muntin.spark.rows import Rows, micros_of
-from muntin.spark.slicekey import SliceKey
+from muntin.spark.slicekey import KeyKind, SliceKey
 from muntin.timeline import Interval
 from muntin.windows.shards import Partials
 
@@ -56,13 +57,14 @@ from muntin.windows.shards import Partials
 class Pass:
     """One aggregation over the rows of a batch, ready for any batch. Its groupings have the same joins, attribute and columns.
 
-    `merging`: cells of one fragment are one shard. It pays where shards are many. `held` are grids of an earlier pass, kept if they fit.
+    `merging`: cells of one fragment are one shard. It pays where shards are many. `held` are habits of the plan before,
+    kept where they fit.
     """
 
     stream: StreamDefinition
     groupings: tuple[Grouping, ...]
     merging: bool = False
-    held: Grids = field(default_factory=dict)
+    held: Habits | None = None
 
     @property
     def over(self) -> Attribute:
@@ -75,7 +77,8 @@ class Pass:
 
     @cached_property
     def slice_keys(self) -> list[SliceKey]:
-        return [SliceKey(grouping.slice_manager(), grouped=bool(grouping.keys) or grouping.by_cell) for grouping in self.groupings]
+        ticks = self.held.ticks if self.held else None
+        return [SliceKey(one.slice_manager(), grouped=bool(one.keys) or one.by_cell, held=ticks) for one in self.groupings]
 
     @cached_property
     def decoding(self) -> Decoding:
@@ -87,11 +90,12 @@ class Pass:
         return tuple(dict.fromkeys(key for grouping in self.groupings for key in grouping.keys))
 
     def _search(self, axis: Axis) -> Search:
-        return Search.on(axis, self.held.get(axis.expression))
+        return Search.on(axis, self.held.grids.get(axis.expression) if self.held else None)
 
     @cached_property
-    def grids(self) -> Grids:
-        return {one.expression: one.grid for one in self.lasting.cells.searches if one.grid}
+    def habits(self) -> Habits:
+        grids = {one.expression: one.grid for one in self.lasting.cells.searches if one.grid}
+        return Habits(grids, frozenset(key.slices.tick for key in self.slice_keys if key.kind is KeyKind.TICK))
 
     @cached_property
     def lasting(self) -> LastingColumns:

@@ -10,11 +10,11 @@ from muntin.plan.divide import Sharing
 from muntin.plan.shared import Grouping, SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.byrow import RowPass, is_by_row
-from muntin.spark.cells import Grids
+from muntin.spark.habits import Habits
 from muntin.spark.partials import Pass
 
 
-def passes(stream: StreamDefinition, plan: SharedPlan, *, merging: bool = False, held: Grids) -> list[Pass]:
+def passes(stream: StreamDefinition, plan: SharedPlan, *, merging: bool = False, held: Habits | None = None) -> list[Pass]:
     together: dict[object, list[Grouping]] = {}
     for at, grouping in enumerate(plan.groupings):
         alone = at if plan.sharing is Sharing.UNSHARED or grouping.by_tuple else None

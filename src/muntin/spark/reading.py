@@ -48,13 +48,13 @@ class Reading:
     ) -> Collected:
         """The partials of a batch. `spans` says where its rows are likely; None: they are bounded, and it can be found out.
 
-        A plan that stays for a second batch is worth more: it is found out which cells are one fragment, and its grids are its own. One
+        A plan that stays for a second batch is worth more: it is found out which cells are one fragment, and its habits are its own. One
         that goes by has those of the plan before, so that nothing is compiled for it.
         """
         many = load.seen >= MANY_SHARDS
         if plan is not self.collecting.plan:
-            self.collecting = Collecting(attributes.stream, plan, spans is None and many, self.collecting.grids)
-        elif self.collecting.held or (many and not self.collecting.merging):
+            self.collecting = Collecting(attributes.stream, plan, spans is None and many, self.collecting.habits)
+        elif self.collecting.held is not None or (many and not self.collecting.merging):
             self.collecting = Collecting(attributes.stream, plan, self.collecting.merging or many)
         rows = Rows(frame, attributes.stream, pin.limit, attributes.arrival(pin.clock))
         found = self.collecting(

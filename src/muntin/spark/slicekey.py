@@ -8,6 +8,7 @@ Convention: nothing that moves from batch to batch is a literal of primitive typ
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -23,8 +24,9 @@ from muntin.timeline import SECOND, Interval, Progression
 
 #: Up to this many progressions, computing the latest edge costs less than looking it up.
 MOST_BY_FORMULA = 16
-#: Edges per tick from which grouping by tick alone is cheaper than finding the slice.
-DENSE = 0.5
+#: Edges per tick from which grouping by tick alone is cheaper than finding the slice; and from which it is done while queries come and go,
+#: since a tick is the same code whatever the edges are.
+DENSE, DENSE_FOR_NOW = 0.5, 0.25
 #: Without groups, ticks of this length are so few that merging them costs less than finding the slice of every row.
 COARSE = SECOND // 10
 #: Ticks a ring holds at the most, and the shortest ring: its length is a power of two, so that it seldom changes the code.
@@ -37,23 +39,25 @@ class KeyKind(Enum):
     RING = "ring"
 
 
-def key_kind(slices: SliceManager, *, grouped: bool) -> KeyKind:
+def key_kind(slices: SliceManager, *, grouped: bool, dense: float = DENSE) -> KeyKind:
     tick = slices.tick.period
-    if slices.edges_per(tick) >= DENSE or (tick >= COARSE and not grouped):
+    if slices.edges_per(tick) >= dense or (tick >= COARSE and not grouped):
         return KeyKind.TICK
     return KeyKind.FORMULA if len(slices.progressions) <= MOST_BY_FORMULA else KeyKind.RING
 
 
 @dataclass(frozen=True)
 class SliceKey:
-    """How rows of a grouping find their slice."""
+    """How rows of a grouping find their slice. `held` are ticks that rows were grouped by in the plan before, if there was one."""
 
     slices: SliceManager
     grouped: bool
+    held: Set[Progression] | None = None
 
     @cached_property
     def kind(self) -> KeyKind:
-        return key_kind(self.slices, grouped=self.grouped)
+        dense = DENSE if self.held is None else 0.0 if self.slices.tick in self.held else DENSE_FOR_NOW
+        return key_kind(self.slices, grouped=self.grouped, dense=dense)
 
     @property
     def edges(self) -> tuple[KeyKind, tuple[Progression, ...]]:

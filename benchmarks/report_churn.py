@@ -21,7 +21,7 @@ def report(outcome: ChurnOutcome) -> Report:
     return Report(
         name="churn",
         title=f"Churn: {setup.changes:,} joins and leaves over {setup.queries} standing queries",
-        claims=[throughput_claim(outcome), *change_claims(outcome), answers_claim(outcome)],
+        claims=[*throughput_claims(outcome), *change_claims(outcome), answers_claim(outcome)],
         body=[method(outcome), "## Runs", runs_table(outcome)],
         raw=raw(outcome),
     )
@@ -37,14 +37,21 @@ def change_seconds(outcome: ChurnOutcome) -> float:
     return (outcome.setup.rows / rate(outcome, Mode.CHURNING) - outcome.setup.rows / rate(outcome, Mode.STEADY)) / outcome.setup.changes
 
 
-def throughput_claim(outcome: ChurnOutcome) -> Claim:
-    alone, steady, churning = (rate(outcome, mode) for mode in Mode)
-    figures = (
-        f"{whole(churning)} against {whole(steady)} rows/s, {churning / steady - 1:+.1%}; "
-        f"the {outcome.setup.queries} standing queries alone run at {whole(alone)} rows/s, {churning / alone - 1:+.1%}; "
-        f"a change costs {change_seconds(outcome) * 1e3:.1f} ms"
-    )
-    return Claim(f"throughput is within {ALLOWED_LOSS:.0%} of the run without churn", churning >= (1 - ALLOWED_LOSS) * steady, figures)
+def throughput_claims(outcome: ChurnOutcome) -> list[Claim]:
+    """The run without churn is read both ways: the standing queries alone, and as many queries as there are with churn."""
+    churning, change = rate(outcome, Mode.CHURNING), change_seconds(outcome) * 1e3
+    compared = {
+        f"the {outcome.setup.queries} standing queries alone": (Mode.ALONE, ""),
+        "as many queries that stay": (Mode.STEADY, f"; a change costs {change:.1f} ms"),
+    }
+    return [
+        Claim(
+            f"throughput is within {ALLOWED_LOSS:.0%} of that of {whom}",
+            churning >= (1 - ALLOWED_LOSS) * rate(outcome, mode),
+            f"{whole(churning)} against {whole(rate(outcome, mode))} rows/s, {churning / rate(outcome, mode) - 1:+.1%}{more}",
+        )
+        for whom, (mode, more) in compared.items()
+    ]
 
 
 def change_claims(outcome: ChurnOutcome) -> list[Claim]:

@@ -10,16 +10,20 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
 from muntin.expression.tree import Expression
+from muntin.plan.family import Family
 from muntin.spark.grid import Grid
 from muntin.timeline import Progression
 
 
 @dataclass(frozen=True)
 class Habits:
-    """The grid over the constants of each expression, and the ticks that rows are grouped by."""
+    """The grid over the constants of each expression, and the ticks that rows of a family are grouped by besides cells or groups."""
 
     grids: Mapping[Expression, Grid] = field(default_factory=dict)
-    ticks: Set[Progression] = frozenset()
+    ticks: Set[tuple[Family, Progression]] = frozenset()
+
+    def ticks_of(self, family: Family) -> Set[Progression]:
+        return {tick for one, tick in self.ticks if one == family}
 
     def __or__(self, other: Habits) -> Habits:
         return Habits({**self.grids, **other.grids}, self.ticks | other.ticks)

@@ -77,8 +77,10 @@ class Pass:
 
     @cached_property
     def slice_keys(self) -> list[SliceKey]:
-        ticks = self.held.ticks if self.held else None
-        return [SliceKey(one.slice_manager(), grouped=bool(one.keys) or one.by_cell, held=ticks) for one in self.groupings]
+        held = [self.held.ticks_of(one.family) if self.held else None for one in self.groupings]
+        grouped = [bool(one.keys) or one.by_cell for one in self.groupings]
+        managers = [one.slice_manager() for one in self.groupings]
+        return list(map(SliceKey, managers, grouped, held))
 
     @cached_property
     def decoding(self) -> Decoding:
@@ -95,7 +97,8 @@ class Pass:
     @cached_property
     def habits(self) -> Habits:
         grids = {one.expression: one.grid for one in self.lasting.cells.searches if one.grid}
-        return Habits(grids, frozenset(key.slices.tick for key in self.slice_keys if key.kind is KeyKind.TICK))
+        ticked = [(one, key) for one, key in zip(self.groupings, self.slice_keys, strict=True) if key.grouped and key.kind is KeyKind.TICK]
+        return Habits(grids, frozenset((one.family, key.slices.tick) for one, key in ticked))
 
     @cached_property
     def lasting(self) -> LastingColumns:

@@ -119,7 +119,6 @@ class Versions:
         """As the log has it; queries that stay are the same objects, which makes differences quick to find."""
         before, self._as_registered = self._as_registered, {}
         for query in registry.queries:
-            one, origin = before.get(query.name), self.origins[query.name]
-            same = one is not None and one.text == query.text and one.origin is origin
-            self._as_registered[query.name] = one if one is not None and same else Registered(query.name, query.text, origin)
+            one = Registered(query.name, query.text, self.origins[query.name])
+            self._as_registered[query.name] = before[query.name] if before.get(query.name) == one else one
         return list(self._as_registered.values())

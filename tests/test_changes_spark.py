@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from muntin import Engine, FileSink, Layout, RunningJob, TableSink, Trigger
+from muntin import CallbackSink, Engine, FileSink, Layout, RunningJob, TableSink, Trigger
 from muntin.errors import MuntinError, Refusal, SinkError
 from muntin.spark.sinks.base import Sink
 from muntin.spark.slicelog import SliceLog
-from test_streaming import Clicks, clicks, ends, engine_over, rows_of, run_now
+from test_streaming import START, Clicks, clicks, ends, engine_over, rows_of, run_now
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +32,8 @@ def taken(job: RunningJob, entries: int) -> None:
     while job.jobs["clicks"].totals.entries < entries:
         assert time.monotonic() < deadline, "the job does not go on"
         job.wait(0.05)
+    with job.jobs["clicks"].gate:  # they are counted before their results are written
+        pass
 
 
 class Steps:
@@ -125,6 +129,81 @@ def test_a_query_that_does_not_fit_its_table_is_refused_and_the_job_goes_on(spar
     read = DeltaTable(tmp_path / "out" / "total").to_pyarrow_table().sort_by("window_end")
     assert [end.second for end in read["window_end"].to_pylist()] == [10, 20, 40, 50]
     assert read["c"].to_pylist() == [None, None, 1, 1]
+
+
+class HeldBatch:
+    """A sink's callback that keeps the first batch with results in hand until it is let go."""
+
+    def __init__(self) -> None:
+        self.reached, self.let_go = threading.Event(), threading.Event()
+        self.rows: list[tuple[str, float, int]] = []
+
+    def __call__(self, _: object, query: str, table: pa.Table) -> None:
+        self.reached.set()
+        assert self.let_go.wait(60)
+        key = "c" if "c" in table.column_names else table.column_names[-1]
+        self.rows += [(query, (row["window_end"] - START).total_seconds(), row[key]) for row in table.to_pylist()]
+
+    def of(self, query: str) -> list[tuple[float, int]]:
+        return [(end, value) for name, end, value in self.rows if name == query]
+
+
+def test_a_change_waits_for_no_batch_and_is_in_effect_after_the_one_in_hand(spark: SparkSession, clicks: Clicks, tmp_path: Path) -> None:
+    """Batch 1 is in hand, with its results half written, while one query joins, one leaves and one is replaced."""
+    engine, held = engine_over(spark, clicks, slack="0 seconds"), HeldBatch()
+    steps = Steps(engine, clicks, CallbackSink(held), tmp_path / "checkpoint")
+    steps.feed(1)
+    clicks.add_seconds(12, 25)
+    assert held.reached.wait(60)
+    engine.add(BIG, name="big")
+    assert "in effect from batch 2 of clicks" in steps.job.effect
+    engine.drop("by_user")
+    engine.replace("SELECT count(*) AS c FROM clicks [RANGE 10 seconds SLIDE 10 seconds]", name="total")
+    assert "in effect from batch 2 of clicks" in steps.job.effect
+    assert not held.let_go.is_set()
+    assert {row["name"] for row in engine.listed()} == {"big", "total"}
+    held.let_go.set()
+    taken(steps.job, 2)
+    steps.feed(31, 47)
+    steps.feed(72)
+    steps.job.stop(final=True)
+    assert held.of("big") == [(50, 2), (60, 1), (80, 1), (90, 1)], "its first window starts after 25, the last row before it joined"
+    assert [end for end, _ in held.of("by_user")] == [20], "those that batch 1 closed, and none after it"
+    assert [end for end, _ in held.of("total")] == [10, 20, 40, 50, 80]
+
+
+def test_changes_that_are_asked_for_at_the_same_time_are_made_one_after_the_other(
+    stepping: Callable[..., tuple[Engine, Steps]], spark: SparkSession, clicks: Clicks, tmp_path: Path
+) -> None:
+    engine, steps = stepping()
+    steps.feed(1)
+    before = engine.registry.version
+    together = threading.Barrier(8)
+
+    def visit(who: int) -> None:
+        together.wait()
+        for at in range(5):
+            engine.add(BIG, name=f"visitor_{who}_{at}")
+            if at % 2:
+                engine.drop(f"visitor_{who}_{at - 1}")
+
+    threads = [threading.Thread(target=visit, args=(who,)) for who in range(8)]
+    for thread in threads:
+        thread.start()
+    steps.feed(12)
+    for thread in threads:
+        thread.join()
+    stay = {f"visitor_{who}_{at}" for who in range(8) for at in (1, 3, 4)}
+    assert engine.registry.version == before + 8 * 7
+    assert {query.name for query in engine.queries} == {"by_user", "total", *stay}
+    steps.feed(47)
+    steps.feed(72)
+    steps.job.stop()
+    again = engine_over(spark, clicks, slack="0 seconds")
+    run_now(again, tmp_path / "out", tmp_path / "checkpoint", final=True)
+    assert {query.name for query in again.queries} == {"by_user", "total", *stay}
+    last = {name: rows_of(tmp_path / "out", name)[-1] for name in stay}
+    assert [(row["window_end"], row["c"]) for row in last.values()] == [("2024-01-01T00:01:30.000000Z", 1)] * len(stay)
 
 
 def test_every_query_may_go_and_the_job_stays(stepping: Callable[..., tuple[Engine, Steps]], tmp_path: Path) -> None:

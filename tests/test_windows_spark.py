@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muntin import Engine, MemorySink, Pace, Trigger
+from muntin import CallbackSink, Engine, MemorySink, Pace, Trigger
 from muntin.errors import Refusal
 from muntin.query.model import Query
 from muntin.spark import slicelog
@@ -340,6 +341,29 @@ def test_rows_of_partitions_are_counted_from_the_first_row_on_or_not_at_all(spar
     )
     with pytest.raises(Refusal, match="late counts row_num by seg_id, and 1 rows came while no query did"):
         engine.start(MemorySink(), checkpoint=tmp_path / "checkpoint", trigger=NOW)
+
+
+def test_a_query_that_counts_rows_of_partitions_waits_for_the_batch_in_hand(spark: SparkSession, traffic: Traffic) -> None:
+    """Whether it may join hangs on that batch: the first rows of the stream are in it, and nobody counts them."""
+    reached, let_go = threading.Event(), threading.Event()
+
+    def hold(*_: object) -> None:
+        reached.set()
+        assert let_go.wait(60)
+
+    rows = "SELECT count(*) AS n FROM traffic [RANGE 1 rows SLIDE 1 rows]"
+    engine = traffic.engine(spark, "slack = '0 seconds'", q=rows)
+    job = engine.start(CallbackSink(hold))
+    try:
+        traffic.add(reading(SECOND))
+        assert reached.wait(60)
+        threading.Timer(0.5, let_go.set).start()
+        with pytest.raises(Refusal, match="late counts row_num by seg_id, and 1 rows came while no query did"):
+            engine.add("SELECT count(*) AS n FROM traffic [RANGE 2 rows SLIDE 2 rows PATTR seg_id]", name="late")
+        assert let_go.is_set()
+    finally:
+        let_go.set()
+        job.stop()
 
 
 def test_dead_letters_have_numbers_in_their_partition_too(spark: SparkSession, traffic: Traffic) -> None:

@@ -7,6 +7,7 @@ and ANSI mode (`session.check_session` says why).
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -95,6 +96,7 @@ class Engine:
         self.tables: dict[str, TableDefinition] = {}
         self.versions = Versions(self._parsed)
         self._running: RunningJob | None = None
+        self._changing = threading.RLock()  #: one change of the queries at a time, whoever asks for it
         self._frames: dict[str, DataFrame] = {}
         self._static: dict[str, DataFrame] = {}
         self._in_memory: Joiner | None = None
@@ -126,29 +128,36 @@ class Engine:
         pipeline = check_pipeline(text, self.aggregates, self.functions)
         self.streams |= {stream.name.lower(): stream for stream in pipeline.streams}
         self.tables |= {table.name.lower(): table for table in pipeline.tables}
-        for query in pipeline.queries:
-            self._put(self.registry.add(query))
+        with self._changing:
+            for query in pipeline.queries:
+                self._put(self.registry.add(query))
 
     def add(self, sql: str, name: str | None = None) -> Query:
         """Check and register one query; a bare SELECT needs a name. On a running job it takes part from the next batch on."""
-        registry = changed(self.registry, parse_query(sql, name), self.streams, self.tables, self.aggregates, self.functions)
-        self._put(registry, registry.queries[-1])
+        statement = parse_query(sql, name)
+        with self._changing:
+            registry = changed(self.registry, statement, self.streams, self.tables, self.aggregates, self.functions)
+            self._put(registry, registry.queries[-1])
         return registry.queries[-1]
 
     def drop(self, name: str) -> None:
         """Take a query away; its open windows are discarded."""
-        self._put(self.registry.drop(name))
+        with self._changing:
+            self._put(self.registry.drop(name))
 
     def replace(self, sql: str, name: str | None = None) -> Query:
         """Put a query in the place of the one of its name: as if that was dropped and this one added, in one step."""
-        statement = parse_query(sql, name)
-        alone = changed(Registry(), statement, self.streams, self.tables, self.aggregates, self.functions)
-        query = alone.queries[0]
-        self._put(self.registry.replace(query), query)
+        query = self._checked(sql, name)
+        with self._changing:
+            self._put(self.registry.replace(query), query)
         return query
 
+    def _checked(self, sql: str, name: str | None) -> Query:
+        """The query of a text, whatever others there are."""
+        return changed(Registry(), parse_query(sql, name), self.streams, self.tables, self.aggregates, self.functions).queries[0]
+
     def _put(self, registry: Registry, new: Query | None = None) -> None:
-        """Make a registry the newest version. A running job goes on with it after the batch in hand."""
+        """Make a registry the newest version. A running job goes on with it from the next batch that begins on."""
         running = self._running  # it may end in another thread
         if running is None:
             self.versions.put(registry, Origin.PIPELINE)
@@ -158,8 +167,7 @@ class Engine:
             self.versions.forget_before(min(job.oldest for job in running.jobs.values()))
 
     def _parsed(self, one: Registered) -> Query:
-        statement = parse_query(one.text, one.name)
-        return changed(Registry(), statement, self.streams, self.tables, self.aggregates, self.functions).queries[0]
+        return self._checked(one.text, one.name)
 
     @property
     def registry(self) -> Registry:

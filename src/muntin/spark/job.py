@@ -81,13 +81,14 @@ class StreamJob:
         self.last = EntryId(-1)
         self.numbered = True  #: whether the rows of a batch say in which order they came
         self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
-        self.gate = threading.Lock()
+        self.gate = threading.Lock()  #: held while an entry is in hand
+        self.turn = threading.Lock()  #: held while an entry is pinned, and while what it will be pinned to is changed
         self.stopping = False
         self.failure: BaseException | None = None
         self._pinning = Pinning(self.planner, self.joiner, self.checkpoint)
         self._spans: Spans = {}
         self._timer, self._watch = Timer(), Stopwatch(self.totals)
-        self._begun = -1  #: the latest batch that an earlier run began
+        self._begun = -1  #: the latest batch that was begun, by an earlier run too
         if self.log:
             self._recover(self.log)
         check_counted(self.attributes, self.planner.queries_of(self.version))
@@ -111,7 +112,7 @@ class StreamJob:
 
     @property
     def next_to_pin(self) -> int:
-        """The first batch that a change of the queries is in effect for. One that a crash cut short is taken as it was begun."""
+        """The first batch that a change of the queries is in effect for: one in hand, or cut short by a crash, is taken as it was begun."""
         return max(self.last.batch, self._begun) + 1
 
     # -- recovery ---------------------------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ class StreamJob:
 
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
-        entry, pin = EntryId(0), self._new_pin()
+        entry, pin = EntryId(0), self._pinned(EntryId(0))
         found = self._read(entry, frame, pin, None)
         self._finish(Entry(entry, pin, found.partials, found.facts, EntryKind.CLOSING, found.parts), found)
 
@@ -189,7 +190,8 @@ class StreamJob:
             self.gate.release()
 
     def _finish_without_rows(self, kind: EntryKind) -> None:
-        pin = self._new_pin()
+        with self.turn:
+            pin = self._new_pin()
         nothing = [grouping_layout(grouping).empty() for grouping in self.planner.named(pin.registry, pin.division).groupings]
         entry = Entry(self.last.next_timer(), pin, nothing, NO_ROWS, kind)
         if self.log:
@@ -215,12 +217,15 @@ class StreamJob:
         return self._reading(entry, frame, pin, plan, self.attributes, spans=spans, load=self.load, letters=letters)
 
     def _pinned(self, entry: EntryId) -> Pin:
-        if self.log and (pinned := self.log.pinned(entry)):
-            return pinned
-        pin = self._new_pin()
-        if self.log:
-            self.log.pin(entry, pin)
-        return pin
+        """The pin of a batch. Whoever changes the queries meanwhile waits, and is told of the batch after it."""
+        with self.turn:
+            self._begun = max(self._begun, entry.batch)
+            if self.log and (pinned := self.log.pinned(entry)):
+                return pinned
+            pin = self._new_pin()
+            if self.log:
+                self.log.pin(entry, pin)
+            return pin
 
     def _new_pin(self) -> Pin:
         present = self.plan if self.version == self.used else None
@@ -255,7 +260,8 @@ class StreamJob:
         log.done(entry.id, counters)
         if snapshot:
             log.snapshot(Snapshot(entry.id, self.plan, self.assembly.holdings(), counters, taken.snapshot if taken else NO_PARTS))
-            self.joiner.tables.forget(pin.tables for pin in log.pins())
+            with self.turn:  # a query that joins may be reading a table just now
+                self.joiner.tables.forget(pin.tables for pin in log.pins())
             self.oldest = self.used
 
     def release(self) -> None:

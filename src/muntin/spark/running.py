@@ -98,33 +98,44 @@ class RunningJob:
         self._closed = False
 
     def change(self, registry: Registry, new: Query | None, put: Callable[[], None]) -> None:
-        """Go on with another version of the registry, once the batches in hand are done; `put` makes it durable."""
-        if new is not None and new.stream.lower() not in self.jobs:
+        """Go on with another version of the registry, from the next batch that begins on; `put` makes it durable. One change at a time.
+
+        Batches in hand are not waited for, but where a query counts rows: it has to be known whether any came uncounted.
+        """
+        with ExitStack() as held:
+            if new is not None:
+                job = self._reading(new)
+                if new.counts_rows:
+                    held.enter_context(job.gate)
+                    check_counted(job.attributes, [new])
+                with job.turn:
+                    job.joiner.tables.check(join.table for join in new.joins)
+                for sink in self.sinks:
+                    sink.admit(new)
+            put()
+            for job in self.jobs.values():
+                held.enter_context(job.turn)
+            for job in self.jobs.values():
+                job.version = registry.version
+            batches = ", ".join(f"batch {job.next_to_pin} of {name}" for name, job in self.jobs.items())
+            self.effect = f"in effect from {batches} on (version {registry.version})"
+
+    def _reading(self, new: Query) -> StreamJob:
+        """The job that reads the stream of a query that joins."""
+        job = self.jobs.get(new.stream.lower())
+        if job is None:
             raise Refusal(
                 "a query joins a stream that the running job reads",
                 values=f"{new.name} reads {new.stream}, the job reads {', '.join(self.jobs)}",
                 way_out="stop the job, add the query to the pipeline and start again",
             )
-        if new is not None and new.counts_rows and not self.jobs[new.stream.lower()].numbered:
+        if new.counts_rows and not job.numbered:
             raise Refusal(
                 "rows are numbered from the start of a run on",
                 values=f"{new.name} counts rows, and no query did when the job began",
                 way_out="stop the job, add the query to the pipeline and start again",
             )
-        with ExitStack() as gates:
-            for job in self.jobs.values():
-                gates.enter_context(job.gate)
-            if new is not None:
-                job = self.jobs[new.stream.lower()]
-                check_counted(job.attributes, [new])
-                job.joiner.tables.check(join.table for join in new.joins)
-            for sink, query in ((sink, new) for sink in self.sinks if new is not None):
-                sink.admit(query)
-            put()
-            for job in self.jobs.values():
-                job.version = registry.version
-            batches = ", ".join(f"batch {job.next_to_pin} of {name}" for name, job in self.jobs.items())
-            self.effect = f"in effect from {batches} on (version {registry.version})"
+        return job
 
     @property
     def active(self) -> bool:

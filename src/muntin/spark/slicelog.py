@@ -33,7 +33,7 @@ from muntin.spark.place import Place
 from muntin.spark.sinks.base import EntryId
 
 #: A log shorter than this is not worth a snapshot.
-SMALLEST_SNAPSHOT = 1 << 20
+SMALLEST_SNAPSHOT = 16 << 20
 #: Nor is one of more entries than this worth keeping: every entry costs a file to open.
 MOST_ENTRIES = 100
 

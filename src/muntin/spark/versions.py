@@ -2,11 +2,12 @@
 
 In: registries, one after the other, and who brought their queries. Out: the newest one, and the queries of any version.
 Convention: a pipeline that is started on an old checkpoint is applied as the difference to the one that was started before: what that
-one brought and the new one has not is dropped, what a command brought or dropped stays so.
+one brought and the new one has not is dropped, what a command brought or dropped stays so. Batches look versions up while others are put.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from muntin.errors import Refusal
@@ -27,6 +28,7 @@ class Versions:
         self._log: RegistryLog | None = None
         self._brought: list[Registered] = []
         self._as_registered: dict[str, Registered] = {}
+        self._lock = threading.Lock()  #: the log has one reader or writer at a time
 
     def put(self, registry: Registry, origin: Origin) -> None:
         """The next version; its new queries are of this origin."""
@@ -34,16 +36,18 @@ class Versions:
         self.origins = {name: known for name, known in self.origins.items() if name in names}
         before = {query.name: query for query in self.registry.queries}
         self.origins |= {query.name: origin for query in registry.queries if before.get(query.name) is not query}
-        if self._log:
-            self._log.append(registry.version, self._registered(registry))
-        self._known[registry.version] = self.registry = registry
+        with self._lock:
+            if self._log:
+                self._log.append(registry.version, self._registered(registry))
+            self._known[registry.version] = self.registry = registry
 
     def at(self, version: int) -> Registry:
         """A version; one that this process has not made is read from the log."""
-        if version not in self._known:
-            found = self._log.at(version) if self._log else ()
-            self._known[version] = Registry(version, tuple(map(self._query, found)))
-        return self._known[version]
+        with self._lock:
+            if version not in self._known:
+                found = self._log.at(version) if self._log else ()
+                self._known[version] = Registry(version, tuple(map(self._query, found)))
+            return self._known[version]
 
     def merge(self, log: RegistryLog) -> None:
         """Take the versions of a checkpoint as one's own past. Nothing is written before `save`."""
@@ -78,9 +82,10 @@ class Versions:
 
     def forget_before(self, version: int) -> None:
         """No batch before this version will be computed again."""
-        if self._log:
-            self._log.forget_before(version)
-        self._known = {number: registry for number, registry in self._known.items() if number >= version}
+        with self._lock:
+            if self._log:
+                self._log.forget_before(version)
+            self._known = {number: registry for number, registry in self._known.items() if number >= version}
 
     def _difference(self, stored: tuple[Registered, ...], unedited: set[str]) -> tuple[tuple[Query, ...], dict[str, Origin]]:
         """Stored queries in their order, as far as they stay; then those that are new. What was not edited stays as commands left it."""
@@ -119,6 +124,7 @@ class Versions:
         """As the log has it; queries that stay are the same objects, which makes differences quick to find."""
         before, self._as_registered = self._as_registered, {}
         for query in registry.queries:
-            one = Registered(query.name, query.text, self.origins[query.name])
-            self._as_registered[query.name] = before[query.name] if before.get(query.name) == one else one
+            one, origin = before.get(query.name), self.origins[query.name]
+            same = one is not None and one.text == query.text and one.origin is origin
+            self._as_registered[query.name] = one if same and one else Registered(query.name, query.text, origin)
         return list(self._as_registered.values())

@@ -16,7 +16,17 @@ from pyspark.sql import functions as F
 
 
 def constant_array(values: Sequence[Any], type: str) -> Column:
-    return F.from_json(F.lit("[" + ",".join(map(spelled, values)) + "]"), f"array<{type}>")
+    return F.from_json(F.lit(text_of(values)), f"array<{type}>")
+
+
+def text_of(values: Sequence[Any]) -> str:
+    """
+    >>> text_of([1, 2]), text_of([Decimal("1.50"), None])
+    ('[1, 2]', '[1.50,null]')
+    """
+    if all(type(value) is int for value in values):
+        return str(list(values))
+    return "[" + ",".join(map(spelled, values)) + "]"
 
 
 def spelled(value: Any) -> str:

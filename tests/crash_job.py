@@ -1,8 +1,9 @@
 """A job to be killed: reads the clicks there are, one file a batch, closes all windows, and ends.
 
-`python crash_job.py DATA OUT CHECKPOINT before:7` sends itself SIGKILL before the seventh file it publishes (`after:7`: after it);
-`never:0` runs to the end. Every step of the commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these
-are all the moments between two of its writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
+`python crash_job.py DATA OUT CHECKPOINT before:7` sends itself SIGKILL before the seventh file it publishes (`after:7`: after it; `late:7`:
+before it, but not before Spark has committed the batch in hand, if it does so without it); `never:0` runs to the end. Every step of the
+commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these are all the moments between two of its
+writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,14 +56,16 @@ CREATE QUERY ranks AS SELECT count(*) AS c FROM clicks [RANGE 15 seconds RATTR t
 PIPELINES = {"sliding": (SLIDING, ""), "rows": (ROWS, ", substreams = 'user'"), "tuples": (TUPLES, ", substreams = 'user'")}
 
 
-def killing(when: str, number: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def killing(when: str, number: int, checkpoint: Path) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Ways to publish, counted together, that die at a moment."""
     published = itertools.count(1)
 
     def counted(publish: Callable[..., None]) -> Callable[..., None]:
         def publish_or_die(*arguments: Any, **options: Any) -> None:
             this = next(published)
-            if (when, number) == ("before", this):
+            if (when, number) == ("late", this):
+                wait_for_spark(checkpoint / "clicks")
+            if number == this and when in ("before", "late"):
                 os.kill(os.getpid(), signal.SIGKILL)
             publish(*arguments, **options)
             if (when, number) == ("after", this):
@@ -70,6 +74,13 @@ def killing(when: str, number: int) -> Callable[[Callable[..., None]], Callable[
         return publish_or_die
 
     return counted
+
+
+def wait_for_spark(checkpoint: Path) -> None:
+    """Until Spark has committed the batch that was begun last; three seconds, if it waits for us."""
+    batch, deadline = max(int(pin.name.partition(".")[0]) for pin in (checkpoint / "pins").glob("[0-9]*")), time.monotonic() + 3
+    while not (checkpoint / "spark/commits" / str(batch)).exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def pipeline(name: str, data: Path) -> str:
@@ -84,7 +95,7 @@ def main(data: Path, out: Path, checkpoint: Path, kill: str, name: str = "slidin
     engine = Engine(session(**{"spark.master": "local[2]"}))
     engine.execute(pipeline(name, data))
     with_clock(engine)
-    counted = killing(when, int(number))
+    counted = killing(when, int(number), checkpoint)
     os.replace = counted(os.replace)
     ResultTable.append = counted(ResultTable.append)  # type: ignore[method-assign]
     letters = out.with_name(f"{out.name}_letters")

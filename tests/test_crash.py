@@ -117,11 +117,11 @@ def test_killed_four_times_on_the_way_it_gives_the_undisturbed_result(
     told = [json.loads(line) for line in undisturbed["corrected"]]
     assert {row["final"] for row in told} == {True, False}
     assert max(row["revision"] for row in told) > 0
-    check_survives(data, tmp_path, undisturbed, ["after:3", "before:5", "after:9", "before:12"])
+    check_survives(data, tmp_path, undisturbed, ["after:3", "before:5", "late:9", "before:12"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", "after", "late"])
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 6, 7, 8, 11, 14, 17, 20, 23])
 def test_killed_at_any_write_it_gives_the_undisturbed_result(
     data: Path, tmp_path: Path, undisturbed: dict[str, list[str]], when: str, number: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +14,8 @@ import pytest
 
 from muntin import CallbackSink, Engine, FileSink, Layout, MemorySink, Pace, Trigger
 from muntin.errors import CheckpointError, MuntinError, SinkError
+from muntin.spark.sinks.base import EntryId, Results
+from muntin.spark.sinks.spread import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -270,3 +274,37 @@ def test_a_spark_checkpoint_that_fell_behind_the_log_is_refused(spark: SparkSess
     clicks.add_seconds(100)
     with pytest.raises(CheckpointError, match="follow each other"):
         run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint")
+
+
+class FailsBehind(FileSink):
+    """Fails on an entry, but not before Spark has committed its batch."""
+
+    failing_on, seen = EntryId(1), False
+
+    def commit(self, entry: EntryId, results: Results, written: Sequence[Written], stream: str = "") -> None:
+        if entry == self.failing_on and not FailsBehind.seen:
+            commits, deadline = self.directory.local.parent / "checkpoint/clicks/spark/commits", time.monotonic() + 60
+            while not (commits / str(entry.batch)).exists():
+                assert time.monotonic() < deadline, "Spark waits for the results"
+                time.sleep(0.02)
+            FailsBehind.seen = True
+            raise OSError("the disk is gone")
+        super().commit(entry, results, written, stream)
+
+
+def test_a_batch_that_spark_committed_before_its_results_were_written_is_finished_by_the_next_run(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path
+) -> None:
+    for at in range(4):
+        clicks.add_seconds(20 * at + 1, 20 * at + 12)
+    undisturbed = engine_over(spark, clicks)
+    run_now(undisturbed, tmp_path / "truth", tmp_path / "elsewhere", final=True)
+    sink = FailsBehind(tmp_path / "out", "jsonl", Layout.PARTS)
+    job = engine_over(spark, clicks).start(sink, checkpoint=tmp_path / "checkpoint", trigger=NOW)
+    with pytest.raises(OSError, match="the disk is gone"):
+        job.wait()
+    assert FailsBehind.seen
+    assert not list((tmp_path / "out").glob("*/00000001*"))
+    run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint", final=True)
+    for query in ("by_user", "total"):
+        assert rows_of(tmp_path / "out", query) == rows_of(tmp_path / "truth", query)

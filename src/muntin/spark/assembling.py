@@ -172,6 +172,10 @@ class Assembling:
 
     # -- what there is ----------------------------------------------------------------------------------------------------------
 
+    def asks_the_crew(self, plan: SharedPlan) -> bool:
+        """Whether an entry with this plan takes jobs in Spark."""
+        return self.crew is not None and (self.crew.basis is not None or bool(_spread_in(plan)))
+
     def rest(self, parts: Parts, attributes: Attributes) -> None:
         """A snapshot was written: the crew begins with it from now on, or has nothing to do any more."""
         if self._spread:

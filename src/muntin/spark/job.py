@@ -2,7 +2,8 @@
 
 In: the rows of each batch from `foreachBatch`, and versions of the registry. Out: results at the sinks, and an entry in the slice log.
 Convention, for entry N: pin what the result depends on; compute the partials, or read them if N is already in the log; step the
-assembly; write the results under N; mark N done. Whatever of this a crash cut short is done again with the same outcome.
+assembly; write the results under N; mark N done. Whatever of this a crash cut short is done again with the same outcome. Once the
+partials are in the log, Spark need not wait for the rest: it commits the batch and looks for the next one meanwhile.
 A version of the registry that was asked for takes effect with the next entry, and is pinned to it.
 Paper: the pane-level query runs in Spark, the window-level query here (panes-2005, section 3.1).
 """
@@ -25,6 +26,7 @@ from muntin.plan.shared import SharedPlan
 from muntin.query.model import StreamDefinition
 from muntin.spark.advance import advanced, expected, followed
 from muntin.spark.assembling import Assembling, Step
+from muntin.spark.behind import Behind
 from muntin.spark.checkpoint import Checkpoint
 from muntin.spark.collecting import Collected, Collecting, Spans
 from muntin.spark.crew import Crew, Taken
@@ -46,10 +48,6 @@ from muntin.spark.timers import Timer
 from muntin.spark.totals import Stopwatch, Totals
 from muntin.windows.life import QueryLife
 from muntin.windows.shards import grouping_layout
-
-
-class Stopping(Exception):
-    """The job is being stopped: a batch that begins now is not taken, and Spark brings it again after a resume."""
 
 
 @dataclass
@@ -81,10 +79,8 @@ class StreamJob:
         self.last = EntryId(-1)
         self.numbered = True  #: whether the rows of a batch say in which order they came
         self.temporary: Path | None = None  #: Spark's checkpoint, where the job has none
-        self.gate = threading.Lock()  #: held while an entry is in hand
+        self._behind = Behind()
         self.turn = threading.Lock()  #: held while an entry is pinned, and while what it will be pinned to is changed
-        self.stopping = False
-        self.failure: BaseException | None = None
         self._pinning = Pinning(self.planner, self.joiner, self.checkpoint)
         self._spans: Spans = {}
         self._timer, self._watch = Timer(), Stopwatch(self.totals)
@@ -104,6 +100,29 @@ class StreamJob:
     @property
     def load(self) -> Load:
         return self.loads.load
+
+    @property
+    def gate(self) -> threading.Lock:
+        """Held while an entry is in hand, until it is done."""
+        return self._behind.gate
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What an entry failed with."""
+        return self._behind.failure
+
+    @property
+    def stopping(self) -> bool:
+        return self._behind.stopping
+
+    def stop(self) -> None:
+        """Take no batch any more, once the one in hand is done."""
+        with self.gate:
+            self._behind.stopping = True
+
+    def settle(self) -> None:
+        """Wait until nothing is done behind Spark's back any more."""
+        self._behind.settle()
 
     def lives_of(self, version: int) -> dict[str, QueryLife]:
         """What the queries of a version went through. One that has replaced another of its name took no part yet."""
@@ -131,6 +150,10 @@ class StreamJob:
             self.oldest = min(self.oldest, entry.pin.registry)
             self.assembly.replay(self._step(entry))
             self.last = entry.id
+        committed = self.checkpoint.spark_committed() if self.checkpoint else -1
+        left = log.unfinished_batch(self.last, committed)
+        if left:
+            self._finish(left)
         check_not_behind(self.checkpoint, self.last)
         begun = log.newest_pinned()
         self._begun = begun.batch if begun else -1
@@ -150,17 +173,14 @@ class StreamJob:
 
     def process(self, frame: DataFrame, batch: int) -> None:
         """Take one micro-batch. Spark may bring the last one again, which is then skipped; any other that is not the next is refused."""
-        entry = EntryId(batch)
-        with self.gate:
-            if self.stopping:
-                raise Stopping
-            try:
-                if batch != self.last.batch:
-                    check_next(entry, self.last)
-                    self._finish(*self._logged(entry, frame))
-            except BaseException as failure:
-                self.failure = failure
-                raise
+        with self._behind.entered():
+            if batch != self.last.batch:
+                check_next(EntryId(batch), self.last)
+                logged, found = self._logged(EntryId(batch), frame)
+                if self.assembly.asks_the_crew(self.planner.named(logged.pin.registry, logged.pin.division)):
+                    self._finish(logged, found)  # before the batch ends, and jobs in Spark with it
+                else:
+                    self._behind.go_on(lambda: self._finish(logged, found))
 
     def process_all(self, frame: DataFrame) -> None:
         """Bounded input in one go: nothing is late and every window closes."""
@@ -182,10 +202,10 @@ class StreamJob:
         if not self._timer.is_due(self.attributes, self.assembly, self.clock()) or not self.gate.acquire(blocking=False):
             return
         try:
-            if not self.stopping and self.failure is None and self.last.batch >= max(0, self._begun):
+            if not self._behind.stopping and self.failure is None and self.last.batch >= max(0, self._begun):
                 self._finish_without_rows(EntryKind.TIMER)
         except BaseException as failure:  # noqa: BLE001 - raised by whoever waits for the job
-            self.failure = failure
+            self._behind.failure = failure
         finally:
             self.gate.release()
 

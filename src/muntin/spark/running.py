@@ -153,6 +153,8 @@ class RunningJob:
             for job in self.jobs.values():
                 job.tick()
             time.sleep(GLANCE_SECONDS)
+        if not self.active:
+            self._settle()
         self._raise_failure()
         if not self.active:
             self._end(final=final)
@@ -161,9 +163,9 @@ class RunningJob:
     def stop(self, *, final: bool = False) -> None:
         """Finish the batch in hand and stop; `final` closes every open window."""
         for name, query in self.queries.items():
-            with self.jobs[name].gate:
-                self.jobs[name].stopping = True
+            self.jobs[name].stop()
             query.stop()
+        self._settle()
         self._raise_failure()
         self._end(final=final)
 
@@ -190,6 +192,11 @@ class RunningJob:
         """Queries that stopped on their data, with the error of each."""
         return {name: reason for job in self.jobs.values() for name, reason in job.assembly.stopped.items()}
 
+    def _settle(self) -> None:
+        """Wait for the last batch of each stream: Spark is done with it before its results are written."""
+        for job in self.jobs.values():
+            job.settle()
+
     def _raise_failure(self) -> None:
         for name, query in self.queries.items():
             problem = self.jobs[name].failure or (None if self.jobs[name].stopping else query.exception())
@@ -203,6 +210,7 @@ class RunningJob:
         self._closed = True
         for query in self.queries.values():
             query.stop()
+        self._settle()
         for sink in self.sinks:
             if failed:
                 sink.abandon()

@@ -93,6 +93,11 @@ class SliceLog:
         """A timer entry that was logged after `last` and not finished: nothing else will bring it again."""
         return self.read(last.next_timer())
 
+    def unfinished_batch(self, last: EntryId, committed: int) -> Entry | None:
+        """The batch after `last`, if it was logged, not finished, and Spark has committed it: it will not bring it again."""
+        following = last.next_batch()
+        return self.read(following) if committed >= following.batch else None
+
     def newest_pinned(self) -> EntryId | None:
         """The latest batch begun, finished or not."""
         pins = self._names(self._pins)

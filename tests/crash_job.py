@@ -1,9 +1,9 @@
 """A job to be killed: reads the clicks there are, one file a batch, closes all windows, and ends.
 
-`python crash_job.py DATA OUT CHECKPOINT before:7` sends itself SIGKILL before the seventh file it publishes (`after:7`: after it; `late:7`:
-before it, but not before Spark has committed the batch in hand, if it does so without it); `never:0` runs to the end. Every step of the
-commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these are all the moments between two of its
-writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
+`python crash_job.py DATA OUT CHECKPOINT before:7` sends SIGKILL to itself and its JVM before the seventh file it publishes (`after:7`: after
+it; `late:7`: before it, but not before Spark has committed the batch in hand, if it does so without it); `never:0` runs to the end. Every
+step of the commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these are all the moments between two
+of its writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from pyspark import SparkContext
 
 from muntin import Engine, FileSink, Layout, Pace, TableSink, Trigger, session
 from muntin.errors import CheckpointError
@@ -66,14 +68,39 @@ def killing(when: str, number: int, checkpoint: Path) -> Callable[[Callable[...,
             if (when, number) == ("late", this):
                 wait_for_spark(checkpoint / "clicks")
             if number == this and when in ("before", "late"):
-                os.kill(os.getpid(), signal.SIGKILL)
+                die(checkpoint)
             publish(*arguments, **options)
             if (when, number) == ("after", this):
-                os.kill(os.getpid(), signal.SIGKILL)
+                die(checkpoint)
 
         return publish_or_die
 
     return counted
+
+
+def die(checkpoint: Path) -> None:
+    assert SparkContext._gateway is not None
+    jvm = SparkContext._gateway.proc.pid
+    stop_between_batches(checkpoint, lambda what: os.kill(jvm, what))
+    os.killpg(0, signal.SIGKILL)
+
+
+def stop_between_batches(checkpoint: Path, send: Callable[[int], None]) -> None:
+    """Stop Spark, but not while its source has noted files and Spark not yet the batch they are for: the next run would take these files and
+    the next ones as one batch, and rows that were late would not be.
+    """
+    send(signal.SIGSTOP)
+    time.sleep(0.02)
+    while newest(checkpoint / "clicks/spark/sources/0") > newest(checkpoint / "clicks/spark/offsets"):
+        send(signal.SIGCONT)
+        time.sleep(0.005)
+        send(signal.SIGSTOP)
+        time.sleep(0.02)
+
+
+def newest(directory: Path) -> int:
+    names = [path.name for path in directory.iterdir()] if directory.exists() else []
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
 
 
 def wait_for_spark(checkpoint: Path) -> None:

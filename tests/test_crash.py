@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from crash_job import stop_between_batches
+
 JOB = Path(__file__).parent / "crash_job.py"
 QUERIES = ("by_user", "total", "silence", "corrected")
 LETTERS = "dead letters"
@@ -138,6 +140,7 @@ def test_killed_at_a_random_moment_it_gives_the_undisturbed_result(
     for _ in range(2):
         process = start(data, tmp_path / "out", tmp_path / "checkpoint", "never:0")
         time.sleep(chance.uniform(3, 9))
-        process.send_signal(signal.SIGKILL)
+        stop_between_batches(tmp_path / "checkpoint", lambda what: os.killpg(process.pid, what))  # noqa: B023 - called at once
+        os.killpg(process.pid, signal.SIGKILL)
         ended(process)
     check_survives(data, tmp_path, undisturbed, [])

@@ -42,12 +42,13 @@ FILES = [
     "registry/pipelines/*",
     "clicks/spark/metadata",
 ]
-#: Files that may be missing after a crash: a missing pin is made anew, a missing pipeline is one that nobody started.
+#: What is left out may be missing after a crash: a missing pin is made anew, an entry without the newest mark is finished again, a missing
+#: pipeline is one that nobody started.
 MISSED = {
     "clicks/run": "begins in an empty directory",
     "clicks/log/*": "there and unharmed",
     "clicks/snapshots/*": "there and unharmed",
-    "clicks/done/*": "every batch that Spark has committed",
+    "clicks/done/*3": "there and unharmed",
     "clicks/spark/metadata": "goes on with the Spark checkpoint",
 }
 
@@ -94,6 +95,16 @@ def test_a_harmed_file_is_refused_by_its_name(
 @pytest.mark.parametrize("file", MISSED)
 def test_a_missing_file_is_refused(spark: SparkSession, clicks: Clicks, whole: Path, tmp_path: Path, file: str) -> None:
     assert MISSED[file] in refusal_after(Path.unlink, file, spark, clicks, whole, tmp_path / "checkpoint")
+
+
+def test_an_entry_without_its_mark_is_finished_again(spark: SparkSession, clicks: Clicks, whole: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "checkpoint"
+    shutil.copytree(whole, copy)
+    newest = max(copy.glob("clicks/done/*"))
+    mark = newest.read_bytes()
+    newest.unlink()
+    engine_over(spark, clicks).start(MemorySink(), checkpoint=copy, trigger=NOW).wait()
+    assert newest.read_bytes() == mark
 
 
 def test_an_unharmed_copy_goes_on(spark: SparkSession, clicks: Clicks, whole: Path, tmp_path: Path) -> None:

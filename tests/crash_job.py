@@ -1,9 +1,9 @@
 """A job to be killed: reads the clicks there are, one file a batch, closes all windows, and ends.
 
-`python crash_job.py DATA OUT CHECKPOINT before:7` sends SIGKILL to itself and its JVM before the seventh file it publishes (`after:7`: after
-it; `late:7`: before it, but not before Spark has committed the batch in hand, if it does so without it); `never:0` runs to the end. Every
-step of the commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these are all the moments between two
-of its writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
+`python crash_job.py DATA OUT CHECKPOINT before:7` sends SIGKILL to itself and its JVM before the seventh file it publishes (`after:7`:
+after it; `late:7`: before it, but not before Spark has committed the batch in hand, if it does so without it); `never:0` runs to the end.
+Every step of the commit protocol, sinks included, publishes by `os.replace` or by a commit to a table, so these are all the moments between
+two of its writes. A fifth argument names the pipeline, a sixth what results become: `files` or `tables`.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def die(checkpoint: Path) -> None:
 
 
 def stop_between_batches(checkpoint: Path, send: Callable[[int], None]) -> None:
-    """Stop Spark, but not while its source has noted files and Spark not yet the batch they are for: the next run would take these files and
-    the next ones as one batch, and rows that were late would not be.
+    """Stop Spark, but not while its source has noted files and Spark not yet the batch they are for: the next run would take these files
+    and the next ones as one batch, and rows that were late would not be.
     """
     send(signal.SIGSTOP)
     time.sleep(0.02)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from muntin.aggregates.base import LaneType, Partial, State
+from muntin.aggregates.base import Array, LaneType, Partial, State
 from muntin.columnar import floats, integers, objects
 from muntin.schema import Kind, Type
 
@@ -83,3 +83,6 @@ class Extremum(Partial):
 
     def accumulate(self, state: State) -> State:
         return (_OPERATIONS[self.direction, self.lane][0].accumulate(state[0], axis=0, dtype=self.lane.dtype),)
+
+    def reduce(self, state: State, firsts: Array) -> State:
+        return (_OPERATIONS[self.direction, self.lane][0].reduceat(state[0], firsts, dtype=self.lane.dtype),)

@@ -15,6 +15,7 @@ import numpy as np
 
 from muntin.aggregates.base import Array
 from muntin.expression.tree import Expression
+from muntin.plan.cellruns import CellRuns, cell_runs
 from muntin.plan.fragments import Axis, Compound, Connective, Constant, Predicate, Test, Truth, decomposed
 from muntin.plan.numbering import Numbering
 
@@ -101,6 +102,7 @@ class CellTruths:
         self._predicates = [Constant(Truth.TRUE) if where is None else decomposed(where) for where in wheres]
         self._cells = Numbering()
         self._truths = np.empty((len(wheres), 0), dtype=np.int8)
+        self._runs: CellRuns | None = None
 
     def numbers(self, cells: Array) -> Array:
         """The numbers of cells; new ones are given the next."""
@@ -113,9 +115,18 @@ class CellTruths:
                 rest, positions[axis.expression] = np.divmod(rest, axis.scale.size)
             more = [self._signatures.truths(predicate, positions, len(new)) for predicate in self._predicates]
             self._truths = np.concatenate([self._truths, np.array(more, dtype=np.int8).reshape(len(more), len(new))], axis=1)
+            self._runs = None
         return numbers
 
     @property
     def truths(self) -> Array:
         """Predicates × cells."""
         return self._truths
+
+    @property
+    def runs(self) -> CellRuns:
+        """Where the predicates hold, along the last axis. Kept until a new cell is met."""
+        if self._runs is None:
+            others = math.prod(axis.scale.size for axis in self._axes[:-1])
+            self._runs = cell_runs(self._cells.codes, others, self._truths == Truth.TRUE)
+        return self._runs

@@ -2,7 +2,8 @@
 
 In: `Partials` of one grouping, and a family whose queries it serves. Out: `Folded` states by slice, predicate and group.
 Convention: a coarser family is rolled up by leaving key columns out; without cells every predicate has columns of its own and there is
-nothing to bring together. Sums over cells that are dense enough are a matrix product, everything else a masked reduction.
+nothing to bring together. Over cells there are three ways, of which the cheapest is taken: sums by a matrix product, runs of cells along
+an ordered expression by running states, and anything by a masked reduction for each predicate.
 Paper: on-the-fly-sharing-2006, sections 4.2 and 4.3: each shard is aggregated once for every query in its signature.
 """
 
@@ -20,12 +21,15 @@ from muntin.plan.shared import ROWS, Failures, Grouping, PartialColumn, QueryPla
 from muntin.plan.signatures import CellTruths
 from muntin.plan.slices import SliceManager
 from muntin.windows.groups import GroupIndex
-from muntin.windows.products import product, worth_a_product
+from muntin.windows.ordered import OrderedShards
+from muntin.windows.products import is_safe, product, product_cost
 from muntin.windows.shards import Partials, Shards, merged
 from muntin.windows.store import Folded
 
 #: Places × predicates folded at once.
 CELLS_AT_ONCE = 4_000_000
+#: Nanoseconds of a masked reduction: for a predicate, and for a predicate, a shard and a lane.
+PREDICATE_NS, MASK_NS = 15_000.0, 2.0
 
 
 class Fold:
@@ -76,7 +80,8 @@ class Fold:
             yield self._piece(shards.places(low, low + step))
 
     def _piece(self, shards: Shards) -> Folded:
-        states = {column: self._column(column, users, shards) for column, users in self._users.items()}
+        ordered = OrderedShards(shards, self._cells) if self._cells else None
+        states = {column: self._column(column, users, shards, ordered) for column, users in self._users.items()}
         starts, at = np.unique(shards.start, return_inverse=True)
         predicates, places = len(self.wheres), len(shards.start)
         if self._cells:
@@ -84,26 +89,32 @@ class Fold:
         folded = Folded(starts, np.tile(at, predicates), np.repeat(self._numbers, places), np.tile(shards.group, predicates), states)
         return folded.rows(reached(folded)) if self._keys else folded
 
-    def _column(self, column: PartialColumn, users: Array, shards: Shards) -> State:
+    def _column(self, column: PartialColumn, users: Array, shards: Shards, ordered: OrderedShards | None) -> State:
         """The states of a column, predicates × places in one row; the identity for predicates that do not use it."""
         lanes = column.partial.lanes(*(arg.type for arg in column.args))
         out = tuple(
             np.full((len(self.wheres), len(shards.start)), identity, dtype=lane.dtype)
             for identity, lane in zip(column.partial.identity(), lanes, strict=True)
         )
-        if self._cells is None:
+        if self._cells is None or ordered is None:
             for user in users:
                 self._put(out, user, shards, column, np.arange(len(shards.place)))
         elif isinstance(column.partial, Failures):
             self._fold_failures(out, users, column, shards, self._cells.truths)
         else:
-            self._fold_cells(out, users, column, shards, self._cells.truths)
+            self._fold_cells(out, users, column, shards, self._cells.truths, ordered)
         return tuple(lane.reshape(-1) for lane in out)
 
-    def _fold_cells(self, out: State, users: Array, column: PartialColumn, shards: Shards, truths: Array) -> None:
-        source = self.grouping.source(column, None)
-        if source is not None and worth_a_product(column.partial, shards, truths.shape[1], shards.states[source]):
-            for lane, values in zip(out, product(truths[users] == Truth.TRUE, shards, shards.states[source]), strict=True):
+    def _fold_cells(self, out: State, users: Array, column: PartialColumn, shards: Shards, truths: Array, ordered: OrderedShards) -> None:
+        source, partial = self.grouping.source(column, None), column.partial
+        assert source is not None, "cells tell of failures alone"
+        state = shards.states[source]
+        by_mask = len(users) * (PREDICATE_NS + MASK_NS * len(state) * len(shards.place))
+        by_product = product_cost(partial, len(users), shards, truths.shape[1])
+        if ordered.cost(partial, users, min(by_mask, by_product)) < min(by_mask, by_product):
+            ordered.fold(out, users, partial, state)
+        elif by_product < by_mask and is_safe(state):
+            for lane, values in zip(out, product(truths[users] == Truth.TRUE, shards, state), strict=True):
                 lane[users] = values
         else:
             for user in users:

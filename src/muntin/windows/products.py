@@ -6,6 +6,8 @@ integers go through doubles only while no sum can leave 2^53; infinities and NaN
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from muntin.aggregates.base import Array, Partial, State
@@ -17,16 +19,23 @@ from muntin.windows.shards import Shards
 SPARSEST = 20
 #: Integers below are exact as doubles.
 EXACT = 2.0**53
+#: Nanoseconds for a predicate, a cell and a place.
+PRODUCT_NS = 0.1
 
 
-def worth_a_product(partial: Partial, shards: Shards, cells: int, state: State) -> bool:
-    """Whether the sums can be had by a product, and a dense matrix of cells × places is not mostly empty."""
+def product_cost(partial: Partial, predicates: int, shards: Shards, cells: int) -> float:
+    """Nanoseconds; infinite if the sums cannot be had by a product, or a dense matrix of cells × places is mostly empty."""
     if not isinstance(partial, Additive) or cells * len(shards.start) > SPARSEST * len(shards.place):
-        return False
-    return all(safe(lane) for lane in state)
+        return math.inf
+    return PRODUCT_NS * predicates * cells * len(shards.start) * len(partial.identity())
 
 
-def safe(lane: Array) -> bool:
+def is_safe(state: State) -> bool:
+    """Whether a product is exact where the partial is."""
+    return all(map(_is_safe, state))
+
+
+def _is_safe(lane: Array) -> bool:
     if lane.dtype.kind == "i":
         return float(np.abs(lane.astype(np.float64)).sum()) < EXACT
     return bool(np.isfinite(lane).all())

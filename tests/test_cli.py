@@ -250,3 +250,29 @@ def test_a_place_on_a_shared_store_is_unlocked(endpoint: str, tmp_path: Path) ->
     done = muntin("unlock", where)
     assert done.returncode == 2
     assert "nobody owns it" in done.stderr
+
+
+def test_every_strategy_leaves_the_same_files_and_plain_spark_too(pipeline: Path, tmp_path: Path) -> None:
+    found = {}
+    for number, options in enumerate([(), ("--strategy", "unshared", "--slicing", "paned"), ("--strategy", "plain")]):
+        done = muntin("run", pipeline, "--once", "--out", tmp_path / f"out{number}", *options)
+        assert done.returncode == 0, done.stderr
+        found[options] = {path.name: path.read_text() for path in (tmp_path / f"out{number}").glob("*.jsonl")}
+    assert sorted(found[()]) == ["big.jsonl", "odd.jsonl"]
+    assert all(one == found[()] for one in found.values())
+    refused = muntin("run", pipeline, "--out", tmp_path / "out", "--strategy", "plain")
+    assert refused.returncode == 2
+    assert "plain Spark reads everything there is, once" in refused.stderr
+    wrong = muntin("explain", pipeline, "--strategy", "plane")
+    assert wrong.returncode == 2
+    assert "choose one of unshared, slices, fragments, shards, automatic" in wrong.stderr
+
+
+def test_a_query_that_fails_in_plain_spark_stops_and_the_others_go_on(pipeline: Path, tmp_path: Path) -> None:
+    pipeline.write_text(
+        pipeline.read_text() + "CREATE QUERY bad AS SELECT sum(1 / (vol - 20)) AS s FROM trades [RANGE 1 hour SLIDE 1 hour];"
+    )
+    done = muntin("run", pipeline, "--once", "--out", tmp_path / "out", "--strategy", "plain")
+    assert done.returncode == 1, done.stderr
+    assert "query bad: its job in plain Spark failed" in done.stderr
+    assert len(lines(tmp_path / "out/big.jsonl")) == 8

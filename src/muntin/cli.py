@@ -7,12 +7,10 @@ by the commands that need it, so that those which only talk to a running job ans
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -26,8 +24,6 @@ from muntin.spark.control import Action
 from muntin.spark.place import Place
 
 if TYPE_CHECKING:
-    from muntin.spark.engine import Engine
-    from muntin.spark.sinks.base import Sink
     from muntin.spark.sinks.files import Layout
 
 app = typer.Typer(
@@ -37,12 +33,18 @@ output = Console(soft_wrap=True, highlight=False)
 errors = Console(stderr=True)
 
 STOPPED_ON_DATA, REFUSED = 1, 2
+#: The strategy that is none of Muntin's.
+PLAIN = "plain"
 
 RunningOn = Annotated[str, typer.Option("--checkpoint", help="The checkpoint of the running job: a path or URI.")]
 Changed = Annotated[str, typer.Argument(metavar="QUERY", help="A SELECT, or CREATE QUERY and DROP QUERY statements, or a file of them.")]
 Name = Annotated[str | None, typer.Option(help="The query's name, for a bare SELECT.")]
 Assembly = Annotated[str, typer.Option(help="Where windows are assembled: driver, executors or automatic.")]
 Instances = Annotated[int | None, typer.Option(help="How many instances assemble, on executors [default: one a core].")]
+Strategy = Annotated[
+    str, typer.Option(help="What queries share: automatic, shards, fragments, slices or unshared. To run also plain: a Spark job for each.")
+]
+Slices = Annotated[str, typer.Option("--slicing", help="How a window is cut: paired or paned.")]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for the job's answer.")]
 
 
@@ -79,9 +81,13 @@ def run(
     kafka: Annotated[list[str] | None, typer.Option(help="A setting of the Kafka client, name=value; may be repeated.")] = None,
     assembly: Assembly = "automatic",
     instances: Instances = None,
+    strategy: Strategy = "automatic",
+    slicing: Slices = "paired",
 ) -> None:
     """Run a pipeline."""
+    from muntin.spark.attended import run_bounded, run_plain, run_streaming
     from muntin.spark.engine import Engine
+    from muntin.spark.running import Pace, Trigger
     from muntin.spark.session import session
     from muntin.spark.sinks.choosing import letters_for, sink_for
 
@@ -94,14 +100,24 @@ def run(
         if once and every:
             raise Refusal("--once takes what is there in one go", values=f"--every {every!r}", way_out="leave out one of the two")
         state = Place.of(checkpoint) if checkpoint else None
-        sinks, letters = [sink_for(out, format, whole_or_parts(once, state), kafka or [])], letters_for(out, dead_letters)
-        engine = Engine(session("muntin", **settings(master, conf or [])), assembly=assembly, instances=instances)
+        sink, letters = sink_for(out, format, whole_or_parts(once, state), kafka or []), letters_for(out, dead_letters)
+        plain, bounded = strategy.lower() == PLAIN, once and state is None
+        if plain and not bounded:
+            law = "plain Spark reads everything there is, once"
+            raise Refusal(law, values=f"--strategy {strategy} without --once, or with --checkpoint", way_out="--once, and no --checkpoint")
+        sharing = "automatic" if plain else strategy
+        spark = session("muntin", **settings(master, conf or []))
+        engine = Engine(spark, assembly=assembly, instances=instances, sharing=sharing, slicing=slicing)
         try:
             engine.execute(text)
-            if once and state is None:
-                stopped = run_bounded(engine, sinks, letters)
+            if plain:
+                stopped = run_plain(engine, sink, errors)
+            elif bounded:
+                stopped = run_bounded(engine, sink, letters, errors)
             else:
-                stopped = run_streaming(engine, sinks, letters, late_rows, state, once=once, every=every, final=final)
+                trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
+                outputs = {"checkpoint": state, "dead_letters": letters, "late_rows": late_rows}
+                stopped = run_streaming(engine, sink, outputs, trigger, errors, final=final)
         finally:
             engine.spark.stop()
     for name, reason in stopped.items():
@@ -152,6 +168,8 @@ def explain(
     checkpoint: Annotated[str | None, typer.Option(help="Instead of a file: the checkpoint of a running job.")] = None,
     assembly: Assembly = "automatic",
     instances: Instances = None,
+    strategy: Strategy = "automatic",
+    slicing: Slices = "paired",
     timeout: Timeout = 60,
 ) -> None:
     """Show the shared plan of a pipeline, from guessed counts; or that of a running job, from the counts it has observed."""
@@ -166,7 +184,7 @@ def explain(
         from muntin.spark.engine import Engine
         from muntin.spark.session import session
 
-        engine = Engine(session("muntin"), assembly=assembly, instances=instances)
+        engine = Engine(session("muntin"), assembly=assembly, instances=instances, sharing=strategy, slicing=slicing)
         try:
             engine.execute(readable(pipeline))
             output.print(engine.explain(), markup=False)
@@ -187,63 +205,10 @@ def demo(
         run_demo(directory, Console(), queries=queries, rows=rows)
 
 
-def run_bounded(engine: Engine, sinks: list[Sink], dead_letters: Place | None) -> dict[str, str]:
-    from muntin.spark.progress import ProgressDisplay
-
-    with ProgressDisplay(engine.spark, errors) as display:
-        return engine.run(*sinks, dead_letters=dead_letters, on_progress=display.update).stopped
-
-
-def run_streaming(
-    engine: Engine,
-    sinks: list[Sink],
-    dead_letters: Place | None,
-    late_rows: str | None,
-    checkpoint: Place | None,
-    *,
-    once: bool,
-    every: str,
-    final: bool,
-) -> dict[str, str]:
-    from muntin.spark.progress import ProgressDisplay
-    from muntin.spark.running import Pace, Trigger
-
-    trigger = Trigger(Pace.AVAILABLE_NOW if once else Pace.CONTINUOUS, every)
-    with ProgressDisplay(engine.spark, errors) as display:
-        job = engine.start(
-            *sinks, checkpoint=checkpoint, trigger=trigger, dead_letters=dead_letters, late_rows=late_rows, on_progress=display.update
-        )
-        with stopping_on_signals() as asked:
-            while not asked and not job.wait(0.5, final=final):
-                pass
-        if asked:
-            job.stop(final=final)
-    return job.stopped
-
-
 def change(query: str, name: str | None, checkpoint: str, action: Action, timeout: float) -> None:
     with complaints():
         for one in changes_in(query, action, name):
             output.print(one.made(Place.of(checkpoint), timeout=timeout), markup=False)
-
-
-@contextmanager
-def stopping_on_signals() -> Iterator[list[int]]:
-    """Ctrl-C and SIGTERM ask the job to stop after the batch in hand; a second one ends the process as usual."""
-    asked: list[int] = []
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        asked.append(number)
-        errors.print("stopping after this batch; once more to stop at once", style="yellow")
-        for name, handler in before.items():
-            signal.signal(name, handler)
-
-    before = {name: signal.signal(name, ask) for name in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield asked
-    finally:
-        for name, handler in before.items():
-            signal.signal(name, handler)
 
 
 def whole_or_parts(once: bool, checkpoint: Place | None) -> Layout:

@@ -145,6 +145,15 @@ def with_columns(expression: Expression, names: Mapping[str, str]) -> Expression
     return expression
 
 
+def replaced(expression: Expression, known: Mapping[Expression, Expression]) -> Expression:
+    """The expression with others in the place of some of its parts; arguments of aggregates stay as they are."""
+    if expression in known:
+        return known[expression]
+    if isinstance(expression, Call | OwnCall):
+        return replace(expression, args=tuple(replaced(arg, known) for arg in expression.args))
+    return expression
+
+
 def aggregates_of(expression: Expression) -> tuple[AggregateCall, ...]:
     """The distinct aggregate calls in an expression, in order of appearance."""
     return tuple(dict.fromkeys(node for node in walk(expression) if isinstance(node, AggregateCall)))

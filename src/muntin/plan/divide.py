@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
+from muntin.choice import named
 from muntin.expression.tree import Expression
 from muntin.plan.family import Family, family_of
 from muntin.plan.fragments import Axis, Scale, axes_of, constants_in, touched
@@ -49,6 +50,10 @@ class Sharing(Enum):
     FRAGMENTS = "fragments"  # slices, and fragments among queries with the same window
     SHARDS = "shards"  # slices and fragments among all queries
     AUTOMATIC = "automatic"  # whatever costs least
+
+    @classmethod
+    def named(cls, name: str | Sharing) -> Sharing:
+        return named(cls, name, "queries share by a strategy", found=f"sharing = {name!r}")
 
 
 @dataclass(frozen=True)

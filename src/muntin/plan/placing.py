@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from muntin.errors import Refusal
+from muntin.choice import named
 from muntin.plan.family import Family, family_of
 from muntin.query.model import Query
 
@@ -28,12 +28,8 @@ class Placement(Enum):
     AUTOMATIC = "automatic"
 
     @classmethod
-    def named(cls, name: str) -> Placement:
-        found = next((one for one in cls if one.value == name.lower()), None)
-        if found is None:
-            values, way_out = f"assembly = {name!r}", f"choose one of {', '.join(one.value for one in cls)}"
-            raise Refusal("windows are assembled in the driver or on the executors", values=values, way_out=way_out)
-        return found
+    def named(cls, name: str | Placement) -> Placement:
+        return named(cls, name, "windows are assembled in the driver or on the executors", found=f"assembly = {name!r}")
 
 
 @dataclass

@@ -19,6 +19,7 @@ from itertools import groupby
 import numpy as np
 
 from muntin.aggregates.base import Array
+from muntin.choice import named
 from muntin.plan.numbering import distinct
 from muntin.semantics import LandmarkWindow, TupleSlide, Window
 from muntin.timeline import Interval, Progression
@@ -29,6 +30,10 @@ class Slicing(Enum):
 
     PANED = "paned"  # equal slices of gcd(RANGE, SLIDE)
     PAIRED = "paired"  # at most two slices a period: where windows end and where they start
+
+    @classmethod
+    def named(cls, name: str | Slicing) -> Slicing:
+        return named(cls, name, "windows are cut into panes or pairs", found=f"slicing = {name!r}")
 
 
 def edges_of(window: Window, slicing: Slicing) -> frozenset[Progression]:

@@ -39,10 +39,10 @@ class Registry:
 
     def replace(self, query: Query) -> Registry:
         """The query in the place of the one of its name."""
-        known = self._known(query.name, "replaced")
+        known = self.known(query.name, "replaced")
         return Registry(self.version + 1, tuple(query if one is known else one for one in self.queries))
 
-    def _known(self, name: str, what: str) -> Query:
+    def known(self, name: str, what: str = "asked for") -> Query:
         known = self.find(name)
         if known is None:
             names = [query.name for query in self.queries]
@@ -54,5 +54,5 @@ class Registry:
         return known
 
     def drop(self, name: str) -> Registry:
-        known = self._known(name, "dropped")
+        known = self.known(name, "dropped")
         return Registry(self.version + 1, tuple(query for query in self.queries if query is not known))

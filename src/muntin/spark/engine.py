@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,8 +21,7 @@ from muntin.errors import Refusal
 from muntin.expression.own import OwnFunction, SparkFunction
 from muntin.plan.divide import Sharing
 from muntin.plan.explain import explain
-from muntin.plan.placing import Placement, Placing
-from muntin.plan.planner import Planner
+from muntin.plan.placing import Placement
 from muntin.plan.shared import SharedPlan
 from muntin.plan.slices import Slicing
 from muntin.query.check import changed, check_pipeline
@@ -33,13 +31,14 @@ from muntin.query.registry import Registry
 from muntin.query.text import parse_query
 from muntin.spark.checkpoint import Checkpoint, check_owned, fingerprint
 from muntin.spark.control import Desk, serve
-from muntin.spark.crews import NO_PLACE, checked_instances, crew_for
+from muntin.spark.crews import checked_instances, crew_for
 from muntin.spark.job import StreamJob
 from muntin.spark.joining import Joiner
 from muntin.spark.listing import listed
-from muntin.spark.loads import LoadWatch
 from muntin.spark.own_columns import check_spark_function
 from muntin.spark.place import Place
+from muntin.spark.plain import plain
+from muntin.spark.planning import Planning
 from muntin.spark.positions import ARRIVED
 from muntin.spark.progress import Progress
 from muntin.spark.registrylog import Origin, Registered, RegistryLog
@@ -74,24 +73,25 @@ class Engine:
         *,
         aggregates: Sequence[Aggregate] = (),
         functions: Sequence[OwnFunction] = (),
-        sharing: Sharing = Sharing.AUTOMATIC,
-        slicing: Slicing = Slicing.PAIRED,
+        sharing: Sharing | str = Sharing.AUTOMATIC,
+        slicing: Slicing | str = Slicing.PAIRED,
         assembly: Placement | str = Placement.AUTOMATIC,
         instances: int | None = None,
     ) -> None:
-        """`assembly` says where windows are assembled, and `instances` by how many, where that is on the executors."""
+        """`sharing` and `slicing` are for measurement and trust: results are the same. `assembly` says where windows are assembled, and
+        `instances` by how many, where that is on the executors.
+        """
         self.spark = spark or session()
         check_session(self.spark)
         ship(self.spark)
-        self.placement = Placement.named(assembly) if isinstance(assembly, str) else assembly
+        self.placement = Placement.named(assembly)
         self.instances = checked_instances(self.spark, instances)
         self.aggregates: Mapping[str, Aggregate] = dict(AGGREGATES) | {one.name.lower(): one for one in aggregates}
         self.functions = functions_by_name(functions, self.aggregates)
         for function in functions:
             if isinstance(function, SparkFunction):
                 check_spark_function(self.spark, function)
-        self.sharing = sharing
-        self.slicing = slicing
+        self.sharing, self.slicing = Sharing.named(sharing), Slicing.named(slicing)
         self.streams: dict[str, StreamDefinition] = {}
         self.tables: dict[str, TableDefinition] = {}
         self.versions = Versions(self._parsed)
@@ -101,9 +101,7 @@ class Engine:
         self._static: dict[str, DataFrame] = {}
         self._in_memory: Joiner | None = None
         self._recorded: set[str] = set()  #: streams that the checkpoint knows, running or not
-        self._planners: dict[str, Planner] = {}
-        self._placings: dict[str, Placing] = {}
-        self._loads: defaultdict[str, LoadWatch] = defaultdict(LoadWatch)
+        self._planning = Planning(self._queries_of, self.aggregates, self.sharing, self.slicing, self.placement, self.instances)
 
     # -- what to compute --------------------------------------------------------------------------------------------------------
 
@@ -186,14 +184,7 @@ class Engine:
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries, from what was observed in the latest run."""
-        return self._planner(stream).choose(self.registry.version, self._loads[stream].load)
-
-    def _planner(self, stream: str) -> Planner:
-        if stream not in self._planners:
-            spread = self._placings.setdefault(stream, Placing(self.streams[stream].time, self.placement, self.instances))
-            queries = lambda version: self._queries_of(stream, version)  # noqa: E731
-            self._planners[stream] = Planner(queries, self.aggregates, self.sharing, self.slicing, spread)
-        return self._planners[stream]
+        return self._planning.plan(self.streams[stream], self.registry.version)
 
     def _queries_of(self, stream: str, version: int) -> list[Query]:
         queries = self.versions.at(version).queries
@@ -204,9 +195,15 @@ class Engine:
         texts = []
         for name in self._used_streams():
             job = self._running.jobs.get(name) if self._running else None
-            plan, load = (job.plan, job.load) if job else (self.plan(name), self._loads[name].load)
-            texts.append(explain(self.streams[name], plan, load, self._placings.get(name)))
+            plan, load = (job.plan, job.load) if job else (self.plan(name), self._planning.load(name))
+            texts.append(explain(self.streams[name], plan, load, self._planning.placings.get(name)))
         return "\n\n".join(texts)
+
+    def plain(self, name: str) -> DataFrame:
+        """The results of one query in plain Spark, a job of its own over everything there is: for measurement and trust."""
+        query = self.registry.known(name)
+        stream = query.stream.lower()
+        return plain(self._frame(stream, bounded=True), self.streams[stream], query, self._joiner(None).tables)
 
     # -- running it -------------------------------------------------------------------------------------------------------------
 
@@ -253,7 +250,7 @@ class Engine:
             place = Place.of(checkpoint) if checkpoint else None
             if place:
                 self.versions.merge(RegistryLog(place / "registry"))
-                self._planners.clear()
+                self._planning.forget()
             checkpoints = {name: self._checkpoint(name, place, undo) for name in self._used_streams()}
             self._recorded = {name for name in place.folders() if (place / name / "run").exists()} if place else set()
             if place:
@@ -297,24 +294,19 @@ class Engine:
         run: str,
     ) -> StreamJob:
         crew = crew_for(self.spark, held, run, name, self.placement, self.instances)
-        hindrance = "" if crew or self.placement is Placement.DRIVER else NO_PLACE
-        placing = Placing(self.streams[name].time, self.placement, self.instances, hindrance)
-        placing.learn(self._loads[name].load.groups)
-        if name not in self._planners or not self._placings[name].agrees(placing):  # a planner keeps the plans it made
-            self._planners.pop(name, None)
-            self._placings[name] = placing
+        planner, placing = self._planning.for_job(self.streams[name], crew)
         return StreamJob(
             self.streams[name],
-            self._planner(name),
+            planner,
             self._joiner(held),
             self.registry.version,
             sinks,
             held,
             letters,
             on_progress=on_progress,
-            loads=self._loads[name],
+            loads=self._planning.loads[name],
             crew=crew,
-            placing=self._placings[name],
+            placing=placing,
         )
 
     def _joiner(self, held: Checkpoint | None) -> Joiner:

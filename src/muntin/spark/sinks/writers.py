@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from muntin.choice import named
 from muntin.errors import SinkError
 from muntin.spark.sinks.text import csv_header, csv_lines, json_lines
 
@@ -27,11 +28,7 @@ class Format(Enum):
 
     @classmethod
     def named(cls, name: str) -> Format:
-        found = next((format for format in cls if format.value == name.lower()), None)
-        if found is None:
-            formats = ", ".join(format.value for format in cls)
-            raise SinkError("results are written in a format Muntin knows", values=repr(name), way_out=f"choose one of {formats}")
-        return found
+        return named(cls, name, "results are written in a format Muntin knows", error=SinkError)
 
 
 class Writer(ABC):

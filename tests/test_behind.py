@@ -57,6 +57,19 @@ def test_after_a_failure_no_batch_is_taken_and_the_failure_is_told(behind_spark:
     assert not behind.gate.locked()
 
 
+def test_without_a_thread_to_spare_the_rest_is_done_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    behind, done = Behind(), []
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    with behind.entered():
+        behind.go_on(lambda: done.append(True))
+    assert done == [True]
+    assert not behind.gate.locked()
+    behind.settle()
+
+
 def test_stopping_is_no_failure_and_takes_nothing() -> None:
     behind = Behind()
     behind.stopping = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muntin import CallbackSink, Engine, FileSink, Layout, MemorySink, Pace, Trigger
+from muntin import CallbackSink, Engine, FileSink, Layout, MemorySink, Pace, RunningJob, Trigger
 from muntin.errors import CheckpointError, MuntinError, SinkError
 from muntin.spark.sinks.base import EntryId, Results
 from muntin.spark.sinks.spread import Written
@@ -308,3 +309,91 @@ def test_a_batch_that_spark_committed_before_its_results_were_written_is_finishe
     run_now(engine_over(spark, clicks), tmp_path / "out", tmp_path / "checkpoint", final=True)
     for query in ("by_user", "total"):
         assert rows_of(tmp_path / "out", query) == rows_of(tmp_path / "truth", query)
+
+
+def test_a_batch_that_is_finished_by_the_next_run_keeps_the_version_it_was_pinned_to(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path
+) -> None:
+    clicks.add_seconds(1, 12)
+
+    class FailsAtFirst(FailsBehind):
+        failing_on = EntryId(0)
+
+    FailsBehind.seen = False
+    job = engine_over(spark, clicks).start(FailsAtFirst(tmp_path / "out", "jsonl", Layout.PARTS), checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(OSError, match="the disk is gone"):
+        job.wait()
+    edited = engine_over(spark, clicks)
+    edited.drop("total")
+    again = run_now(edited, tmp_path / "out", tmp_path / "checkpoint", final=True)
+    assert (again.jobs["clicks"].oldest, edited.registry.version) == (1, 2)
+
+
+class Held:
+    """A callback that keeps a batch in hand, behind Spark's back, until it is let go; then it fails, if it shall."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.reached, self.let_go, self.fails = threading.Event(), threading.Event(), fails
+        self.calls = 0
+
+    def __call__(self, *_: object) -> None:
+        self.calls += 1
+        self.reached.set()
+        assert self.let_go.wait(60)
+        if self.fails:
+            raise OSError("the disk is gone")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_batch_that_is_behind_spark_when_the_time_to_wait_is_up_is_waited_for_by_the_next_call(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    clicks.add_seconds(1, 12, 41, 70)
+    held, look = Held(fails=fails), RunningJob._raise_failure
+
+    def slow_look(job: RunningJob) -> None:
+        look(job)
+        while any(query.isActive for query in job.queries.values()):
+            time.sleep(0.02)
+
+    job = engine_over(spark, clicks).start(CallbackSink(held), checkpoint=tmp_path / "checkpoint", trigger=NOW)
+    assert held.reached.wait(60)
+    monkeypatch.setattr(RunningJob, "_raise_failure", slow_look)
+    assert not job.wait(0.0, final=True), "Spark's query ends while it is looked for failures"
+    assert job.active, "something is left of the last batch"
+    held.let_go.set()
+    if fails:
+        with pytest.raises(OSError, match="the disk is gone"):
+            job.wait(final=True)
+    else:
+        assert job.wait(final=True)
+        assert str(job.jobs["clicks"].last) == "00000000.001"
+    assert not job.active
+
+
+def test_a_start_that_fails_half_way_leaves_nothing_running(
+    spark: SparkSession, clicks: Clicks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks.add_seconds(1, 12, 41, 70)
+    (tmp_path / "others").mkdir()
+    source = f"source = 'files', format = 'json', path = '{tmp_path / 'others'}', time = 'ts'"
+    window = "SELECT count(*) AS c FROM others [RANGE 10 seconds SLIDE 10 seconds]"
+    engine, held = engine_over(spark, clicks), Held()
+    engine.execute(f"CREATE STREAM others (ts TIMESTAMP, n BIGINT) WITH ({source}); CREATE QUERY o AS {window};")
+    frame = engine._frame
+
+    def frame_or_failure(name: str, *, bounded: bool) -> Any:
+        if name == "others":
+            assert held.reached.wait(60)
+            threading.Timer(0.5, held.let_go.set).start()
+            raise OSError("the second source is not there")
+        return frame(name, bounded=bounded)
+
+    monkeypatch.setattr(engine, "_frame", frame_or_failure)
+    with pytest.raises(OSError, match="the second source is not there"):
+        engine.start(CallbackSink(held), checkpoint=tmp_path / "checkpoint")
+    assert held.let_go.is_set()
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "muntin finishes a batch"]
+    calls = held.calls
+    time.sleep(0.5)
+    assert held.calls == calls

@@ -436,6 +436,15 @@ def test_columns_that_were_admitted_but_have_no_rows_yet_count_too(tmp_path: Pat
             sink.admit(selecting(*base, ("new", schema.STRING)))
 
 
+def test_columns_are_kept_by_a_query_whose_table_a_batch_in_hand_may_be_making(tmp_path: Path) -> None:
+    both = [("symbol", schema.STRING), ("total", schema.BIGINT)]
+    with sink_on(tmp_path, queries=[selecting(*both)]) as sink:
+        with pytest.raises(SinkError, match="there is no total any more"):
+            sink.admit(selecting(*both[:1]))
+        sink.write(EntryId(0), [("big", results((0, "IBM", 0)))])
+    sink_on(tmp_path, queries=[selecting(*both)]).close()
+
+
 @pytest.mark.parametrize("layout", Layout)
 def test_columns_that_no_table_can_have_are_refused(tmp_path: Path, layout: Layout) -> None:
     with pytest.raises(SinkError, match=r"(?s)a column of a table has a type.*nothing of big is always NULL.*CAST\(NULL AS BIGINT\)"):

@@ -42,9 +42,13 @@ class Behind:
         if self._rest is None:
             self.gate.release()
         else:
-            self._thread = threading.Thread(target=self._finish, args=(self._rest,), name="muntin finishes a batch")
-            self._rest = None
-            self._thread.start()
+            rest, self._rest = self._rest, None
+            thread = threading.Thread(target=self._finish, args=(rest,), name="muntin finishes a batch")
+            try:
+                thread.start()
+                self._thread = thread
+            except RuntimeError:  # the system has no thread left
+                self._finish(rest)
 
     def go_on(self, rest: Callable[[], None]) -> None:
         """Leave the rest of the batch for another thread."""

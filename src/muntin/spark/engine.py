@@ -178,9 +178,10 @@ class Engine:
     def listed(self) -> list[dict[str, str]]:
         """A row per query: what it is and how it is doing."""
         jobs = self._running.jobs.values() if self._running else ()
-        taking_part = {name: life for job in jobs for name, life in job.lives_of(self.registry.version).items()}
+        registry, origins = self.versions.newest
+        taking_part = {name: life for job in jobs for name, life in job.lives_of(registry.version).items()}
         older = {name for job in jobs for name in job.joiner.tables.troubles}
-        return [listed(query, self.versions.origins[query.name], taking_part.get(query.name), older) for query in self.queries]
+        return [listed(query, origins[query.name], taking_part.get(query.name), older) for query in registry.queries]
 
     def plan(self, stream: str) -> SharedPlan:
         """The shared plan of a stream's queries, from what was observed in the latest run."""
@@ -269,6 +270,7 @@ class Engine:
                 jobs[name].late_rows = Place.of(late_rows) / name if late_rows else None
                 frame = self._frame(name, bounded=False)
                 jobs[name].numbered = self.streams[name].options.get("source") != "files" or ARRIVED in frame.columns
+                undo.callback(jobs[name].settle)
                 queries[name] = start_query(frame, jobs[name], trigger)
                 undo.callback(queries[name].stop)
             undo.pop_all()

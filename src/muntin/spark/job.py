@@ -142,6 +142,7 @@ class StreamJob:
         if self.placing:
             self.placing.learn_of(self.planner.queries_of(self.version), counters.get("groups", {}))
         newest = log.newest_pin()
+        versions = {newest.registry} if newest else set()
         check_same_spark_checkpoint(newest, self.checkpoint)
         self.joiner.tables.know(newest.tables if newest else {})
         if found:
@@ -153,13 +154,16 @@ class StreamJob:
         committed = self.checkpoint.spark_committed() if self.checkpoint else -1
         left = log.unfinished_batch(self.last, committed)
         if left:
+            versions.add(left.pin.registry)
             self._finish(left)
         check_not_behind(self.checkpoint, self.last)
         begun = log.newest_pinned()
         self._begun = begun.batch if begun else -1
         unfinished = log.unfinished_timer(self.last)
         if unfinished:
+            versions.add(unfinished.pin.registry)
             self._finish(unfinished)
+        self.oldest = min({self.oldest, *versions})
         check_open(self.checkpoint, closed=counters.get("final") or (unfinished and unfinished.kind is EntryKind.CLOSING))
 
     def _restore(self, found: Snapshot) -> None:
@@ -192,7 +196,8 @@ class StreamJob:
         """The closing entry: the input has ended, every open window closes."""
         if self.log:
             check_nothing_begun(self.log.newest_pinned(), self.last)
-        self._finish_without_rows(EntryKind.CLOSING)
+        with self.gate:
+            self._finish_without_rows(EntryKind.CLOSING)
 
     def tick(self) -> None:
         """Time goes on while no rows come: a timer entry, if the clock has anything to close or to tell and none was made for a while.

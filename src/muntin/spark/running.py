@@ -139,7 +139,8 @@ class RunningJob:
 
     @property
     def active(self) -> bool:
-        return any(query.isActive for query in self.queries.values())
+        """Whether batches may come, or something is left of the last one."""
+        return any(query.isActive for query in self.queries.values()) or any(job.gate.locked() for job in self.jobs.values())
 
     def wait(self, seconds: float | None = None, *, final: bool = False) -> bool:
         """Until every query ended, or the time is up; says whether they ended. Raises what a batch raised.
@@ -153,12 +154,13 @@ class RunningJob:
             for job in self.jobs.values():
                 job.tick()
             time.sleep(GLANCE_SECONDS)
-        if not self.active:
+        ended = not self.active
+        if ended:
             self._settle()
         self._raise_failure()
-        if not self.active:
+        if ended:
             self._end(final=final)
-        return not self.active
+        return ended
 
     def stop(self, *, final: bool = False) -> None:
         """Finish the batch in hand and stop; `final` closes every open window."""
@@ -211,8 +213,9 @@ class RunningJob:
         for query in self.queries.values():
             query.stop()
         self._settle()
+        late = None if failed else next((job.failure for job in self.jobs.values() if job.failure is not None), None)
         for sink in self.sinks:
-            if failed:
+            if failed or late is not None:
                 sink.abandon()
             else:
                 sink.close()
@@ -224,3 +227,5 @@ class RunningJob:
             elif job.temporary:
                 shutil.rmtree(job.temporary, ignore_errors=True)
         self._on_end()
+        if late is not None:
+            raise late

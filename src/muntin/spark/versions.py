@@ -8,7 +8,7 @@ one brought and the new one has not is dropped, what a command brought or droppe
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from muntin.errors import Refusal
 from muntin.query.model import Query
@@ -33,13 +33,20 @@ class Versions:
     def put(self, registry: Registry, origin: Origin) -> None:
         """The next version; its new queries are of this origin."""
         names = {query.name for query in registry.queries}
-        self.origins = {name: known for name, known in self.origins.items() if name in names}
+        origins = {name: known for name, known in self.origins.items() if name in names}
         before = {query.name: query for query in self.registry.queries}
-        self.origins |= {query.name: origin for query in registry.queries if before.get(query.name) is not query}
+        origins |= {query.name: origin for query in registry.queries if before.get(query.name) is not query}
         with self._lock:
             if self._log:
-                self._log.append(registry.version, self._registered(registry))
+                self._log.append(registry.version, self._registered(registry, origins))
             self._known[registry.version] = self.registry = registry
+            self.origins = origins
+
+    @property
+    def newest(self) -> tuple[Registry, dict[str, Origin]]:
+        """The newest version, and who brought its queries."""
+        with self._lock:
+            return self.registry, self.origins
 
     def at(self, version: int) -> Registry:
         """A version; one that this process has not made is read from the log."""
@@ -52,7 +59,7 @@ class Versions:
     def merge(self, log: RegistryLog) -> None:
         """Take the versions of a checkpoint as one's own past. Nothing is written before `save`."""
         newest = log.newest()
-        self._brought = [one for one in self._registered(self.registry) if one.origin is Origin.PIPELINE]
+        self._brought = [one for one in self._registered(self.registry, self.origins) if one.origin is Origin.PIPELINE]
         if newest is None:
             self.registry = Registry(1, self.registry.queries)
             return
@@ -74,7 +81,7 @@ class Versions:
         self._log = log
         self._known = {self.registry.version: self.registry}
         if log.newest() != self.registry.version:
-            log.append(self.registry.version, self._registered(self.registry))
+            log.append(self.registry.version, self._registered(self.registry, self.origins))
         log.write_pipeline(self._brought)
 
     def close(self) -> None:
@@ -120,11 +127,11 @@ class Versions:
             self._read[one] = self._parsed(one)
         return self._read[one]
 
-    def _registered(self, registry: Registry) -> list[Registered]:
+    def _registered(self, registry: Registry, origins: Mapping[str, Origin]) -> list[Registered]:
         """As the log has it; queries that stay are the same objects, which makes differences quick to find."""
         before, self._as_registered = self._as_registered, {}
         for query in registry.queries:
-            one, origin = before.get(query.name), self.origins[query.name]
+            one, origin = before.get(query.name), origins[query.name]
             same = one is not None and one.text == query.text and one.origin is origin
             self._as_registered[query.name] = one if same and one else Registered(query.name, query.text, origin)
         return list(self._as_registered.values())

@@ -75,7 +75,9 @@ class Sink(ABC):
         """Get ready for the results of a run; refuses an output of another run that it would mix with."""
 
     def admit(self, query: Query) -> None:  # noqa: B027 - most sinks take any query
-        """A query joins the run, or takes the place of the one of its name; a sink that cannot name its output refuses it."""
+        """A query joins the run, or takes the place of the one of its name; a sink that cannot name its output refuses it. Results of a
+        batch in hand may be written meanwhile.
+        """
 
     def expect(self, queries: Sequence[Query], stream: str = "") -> None:  # noqa: B027 - most sinks look at tables only
         """The queries that the next entry may have results of, as they were when it was begun: some may be dropped or replaced since."""

@@ -79,14 +79,18 @@ class TableSink(SpreadSink):
             raise
 
     def admit(self, query: Query) -> None:
-        """New columns come to a table with the first rows that have them; those it has must be there, and of their types."""
+        """New columns come to a table with the first rows that have them; those it has must be there, and of their types.
+
+        So must those of a query that had the name before in this run: a batch in hand may be about to make its table.
+        """
         check_names([query.name])
         schema = result_schema(query)
         check_columns(query.name, schema)
         known = self._table(query.name).columns()
         if self.layout is Layout.PARTS:
+            known = together(query.name, known, self._schemas.get(query.name, known))
             check_fits(query.name, known, schema)
-            schema = together(query.name, self._schemas.get(query.name, known), schema)
+            schema = together(query.name, known, schema)
         self._schemas[query.name] = schema
 
     def holds(self, entry: EntryId, stream: str = "") -> bool:

@@ -45,7 +45,7 @@ class Setup:
     batches: int = 60
     stay: int = 5
     rows: int = 48_000_000
-    rounds: int = 3
+    rounds: int = 5
     checked: int = 32
 
     @property

@@ -2,7 +2,8 @@
 
 In: a session, numbers of queries, changes and micro-batches. Out: `ChurnOutcome`: times with and without churn, when each change was in
 effect, and answers compared.
-Convention: standing queries are workload C regular. A visitor is a query of its own, with a short window, that joins, stays for some
+Convention: times are taken in several processes, since what the JVM's compiler makes of the same code differs between them by as much as
+churn costs. Standing queries are workload C regular. A visitor is a query of its own, with a short window, that joins, stays for some
 batches and leaves. A run without churn has as many visitors as one with churn has at a time, all there from the start: what differs is
 that nobody comes or goes. How much the standing queries take alone is told beside it. Changes are asked for by a thread beside the job,
 after each batch, through `engine.add` and `engine.drop`; the version of the registry that each batch ran under says from which batch on
@@ -18,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from itertools import count, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,26 +28,32 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from benchmarks.answers import check_same, micros
+from benchmarks.apart import apart
 from benchmarks.baselines import PlainSpark, by_query
 from benchmarks.batches import ONE_A_BATCH, write_batch
 from benchmarks.measuring import Tick, progress, spread
 from benchmarks.visits import Change, Kind, Visit, schedule, visits
-from muntin import Engine, MemorySink, Pace, RunningJob, Trigger
+from muntin import Engine, MemorySink, Pace, RunningJob, Trigger, session
 from muntin.demo.workloads import TRADES, workload_c_regular
 from muntin.spark.generator import closing_prices, index_membership, trades
 
 
 @dataclass(frozen=True)
 class Setup:
-    """`changes` are joins and leaves together; a visitor stays `stay` micro-batches; `checked` queries of either kind are compared."""
+    """`changes` are joins and leaves together; a visitor stays `stay` micro-batches; `checked` queries of either kind are compared.
+
+    `rounds` are those of each process, after one to warm up.
+    """
 
     queries: int = 256
     changes: int = 1_000
     batches: int = 60
     stay: int = 5
     rows: int = 48_000_000
-    rounds: int = 5
+    processes: int = 4
+    rounds: int = 1
     checked: int = 32
+    memory: str = "8g"
 
     @property
     def at_a_time(self) -> int:
@@ -101,20 +108,33 @@ class ChurnOutcome:
     queries_compared: int = 0
 
 
+@dataclass(frozen=True)
+class Case:
+    """What one process does: the files are there already."""
+
+    setup: Setup
+    directory: Path
+    number: int
+
+
+def written(spark: SparkSession, setup: Setup, directory: Path) -> list[int]:
+    """Write the files of the stream, and tell when the last row of each is."""
+    (directory / "trades").mkdir()
+    rows = trades(spark, rows=setup.rows).toArrow().sort_by("ts")
+    cuts = np.linspace(0, rows.num_rows, setup.batches + 1).astype(int)
+    for number, (start, end) in enumerate(pairwise(cuts)):
+        write_batch(directory / "trades", number, rows.slice(start, end - start))
+    return [int(micros(rows["ts"].slice(end - 1, 1))[0]) for end in cuts[1:]]
+
+
 class Arena:
-    """The files of the stream, and how to run a job over them."""
+    """How to run a job over the files of the stream."""
 
     def __init__(self, spark: SparkSession, setup: Setup, directory: Path) -> None:
         self.spark, self.setup, self.directory = spark, setup, directory
         self.standing = workload_c_regular(setup.queries)
         self.visits = visits(setup.changes // 2, batches=setup.batches, stay=setup.stay)
         self.source = directory / "trades"
-        self.source.mkdir()
-        rows = trades(spark, rows=setup.rows).toArrow().sort_by("ts")
-        cuts = np.linspace(0, rows.num_rows, setup.batches + 1).astype(int)
-        self.last = [int(micros(rows["ts"].slice(end - 1, 1))[0]) for end in cuts[1:]]
-        for number, (start, end) in enumerate(pairwise(cuts)):
-            write_batch(self.source, number, rows.slice(start, end - start))
 
     def engine(self) -> Engine:
         engine = Engine(self.spark)
@@ -125,7 +145,7 @@ class Arena:
             engine.add(query.select, name=query.name)
         return engine
 
-    def run(self, number: int, mode: Mode) -> tuple[Run, MemorySink]:
+    def run(self, name: str, mode: Mode) -> tuple[Run, MemorySink]:
         """Everything there is, one file a batch, on a checkpoint of its own."""
         engine, sink, found = self.engine(), MemorySink(), Run()
         for visit in self.visits[: self.setup.at_a_time] if mode is Mode.STEADY else ():
@@ -139,7 +159,7 @@ class Arena:
 
         began = time.perf_counter()
         trigger = Trigger(Pace.AVAILABLE_NOW)
-        jobs.append(engine.start(sink, checkpoint=self.directory / f"checkpoint{number}", trigger=trigger, on_progress=note))
+        jobs.append(engine.start(sink, checkpoint=self.directory / f"checkpoint {name}", trigger=trigger, on_progress=note))
         visitors = Visitors(engine, schedule(self.visits, self.setup.batches) if mode is Mode.CHURNING else [], found)
         visitors.start()
         jobs[0].wait()
@@ -173,23 +193,40 @@ class Visitors(threading.Thread):
 
 
 def run(spark: SparkSession, setup: Setup, console: Console) -> ChurnOutcome:
-    """The first runs with and without churn warm up, and one of them is checked; then all take turns."""
-    outcome, numbers = ChurnOutcome(setup), count()
-    with tempfile.TemporaryDirectory(prefix="muntin-churn-") as scratch, progress(console, "churn", 3 * setup.rounds + 4) as tick:
+    """A run with churn is checked here; all are timed in other processes."""
+    outcome, runs = ChurnOutcome(setup), len(Mode) * (1 + setup.rounds)
+    with (
+        tempfile.TemporaryDirectory(prefix="muntin-churn-") as scratch,
+        progress(console, "churn", 3 + setup.processes * runs) as tick,
+    ):
         tick("writing trades")
-        arena = Arena(spark, setup, Path(scratch))
-        tick("without churn, to warm up")
-        arena.run(next(numbers), Mode.STEADY)
+        last = written(spark, setup, Path(scratch))
         tick("with churn, to be checked")
-        check(arena, *arena.run(next(numbers), Mode.CHURNING), outcome, tick)
-        for number in range(setup.rounds):
-            for mode, found in outcome.runs.items():
-                tick(f"round {number + 1} of {setup.rounds}, {mode.value}")
-                found.append(arena.run(next(numbers), mode)[0])
+        arena = Arena(spark, setup, Path(scratch))
+        check(arena, last, *arena.run("checked", Mode.CHURNING), outcome, tick)
+        for number in range(setup.processes):
+            for mode, found in apart(taking_turns, Case(setup, Path(scratch), number), tick):
+                outcome.runs[mode].append(found)
     return outcome
 
 
-def check(arena: Arena, found: Run, sink: MemorySink, outcome: ChurnOutcome, tick: Tick) -> None:
+def taking_turns(case: Case, tick: Tick) -> list[tuple[Mode, Run]]:
+    """Each mode once to warm up, then in turns; which comes first changes from process to process."""
+    spark = session("muntin benchmarks", **{"spark.driver.memory": case.setup.memory, "spark.driver.maxResultSize": "0"})
+    try:
+        arena, found = Arena(spark, case.setup, case.directory), []
+        modes = [*Mode][case.number % len(Mode) :] + [*Mode][: case.number % len(Mode)]
+        for turn in range(1 + case.setup.rounds):
+            for mode in modes:
+                tick(f"process {case.number + 1} of {case.setup.processes}, {mode.value}{', to warm up' * (not turn)}")
+                ran, _ = arena.run(f"{case.number} {turn} {mode.name}", mode)
+                found += [(mode, ran)] if turn else []
+        return found
+    finally:
+        spark.stop()
+
+
+def check(arena: Arena, last: Sequence[int], found: Run, sink: MemorySink, outcome: ChurnOutcome, tick: Tick) -> None:
     """Standing queries and visitors, spread over all."""
     tick("plain Spark")
     lives = {query: (0, len(found.versions)) for query in arena.standing} | {visit.query: life(visit, found) for visit in arena.visits}
@@ -197,7 +234,7 @@ def check(arena: Arena, found: Run, sink: MemorySink, outcome: ChurnOutcome, tic
     plain = PlainSpark(arena.spark, arena.spark.read.parquet(str(arena.source)), closing_prices(arena.spark), index_membership(arena.spark))
     truth = by_query(plain.exploded(chosen)())
     for query in chosen:
-        expected = while_there(truth[query.name], lives[query], arena.last) if query.name in truth else sink.table(query.name).slice(0, 0)
+        expected = while_there(truth[query.name], lives[query], last) if query.name in truth else sink.table(query.name).slice(0, 0)
         outcome.rows_compared += check_same(query.name, sink.table(query.name), expected)
     outcome.queries_compared = len(chosen)
 

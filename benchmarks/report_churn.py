@@ -82,9 +82,11 @@ def method(outcome: ChurnOutcome) -> str:
         f"{setup.queries} queries of workload C regular are there from the start. With churn, {setup.changes // 2} visitors join by "
         f"`engine.add` and leave by `engine.drop` {setup.stay} batches later, each with a window (RANGE 60 to 120 s, SLIDE 30 to 60 s) and "
         f"a predicate of its own, {setup.changes / setup.batches:.1f} changes a batch. Without churn, the first {setup.at_a_time} of them, "
-        f"as many as are there at a time, are there from the start and stay; the standing queries alone are run too. Runs take turns, "
-        f"{setup.rounds} of each, after one of either to warm up and to check the answers. What a change costs does not depend on the "
-        "rows of a batch: with as many changes in batches half as long, twice as much of the throughput is lost."
+        f"as many as are there at a time, are there from the start and stay; the standing queries alone are run too. Another run checks "
+        f"the answers. Times are medians over {setup.processes} processes: what the JVM's compiler makes of the same code differs between "
+        f"them by as much as churn costs. In each process every kind runs once to warm up, then in turns, {setup.rounds} of each. What a "
+        "change costs does not depend on the rows of a batch: with as many changes in batches half as long, twice as much of the "
+        "throughput is lost."
     )
 
 
@@ -92,9 +94,10 @@ def runs_table(outcome: ChurnOutcome) -> str:
     rows = []
     for mode, runs in outcome.runs.items():
         for number, run in enumerate(runs):
+            process = number // outcome.setup.rounds + 1
             speed = whole(outcome.setup.rows / run.seconds)
-            rows.append([mode.value, str(number + 1), seconds(run.seconds), speed, str(max(run.queries)), str(run.in_effect)])
-    return table(["", "round", "time", "rows/s", "queries at the most", "changes"], rows)
+            rows.append([mode.value, str(process), seconds(run.seconds), speed, str(max(run.queries)), str(run.in_effect)])
+    return table(["", "process", "time", "rows/s", "queries at the most", "changes"], rows)
 
 
 def raw(outcome: ChurnOutcome) -> dict[str, Any]:

@@ -50,7 +50,7 @@ ROWS = 7_200
 TINY = {
     **dict.fromkeys(workloads.WORKLOADS, Setup(queries=(4,), rows=ROWS, rounds=1, warmups=0, measured=2, checked=2)),
     "queries": many_queries.Setup(counts=(1, 20), rows=ROWS, rounds=1, warmups=0, checked=2, batches=4, batch_rows=200),
-    "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, rounds=1, checked=6),
+    "churn": churn.Setup(queries=4, changes=12, batches=10, stay=2, rows=3 * ROWS, processes=1, checked=6, memory="1g"),
     "long_windows": long_windows.Setup(hours=(1, 2), groups=50, slides=40, selects=("all four",)),
     "restart": restart.Setup(batches=5, groups=10, minutes=3, restarts=2),
     "groups": groups.Setup(groups=(10, 100), windows=(2, 3), batches=3, warmups=1, memory=""),

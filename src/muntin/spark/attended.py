@@ -34,7 +34,10 @@ def run_bounded(engine: Engine, sink: Sink, dead_letters: Place | None, console:
 
 
 def run_plain(engine: Engine, sink: Sink, console: Console) -> dict[str, str]:
-    """Every query in plain Spark, one after the other: nothing is shared. A query that fails on its data has no results at all."""
+    """Every query in plain Spark, one after the other: nothing is shared. A query that fails on its data has no results at all.
+
+    Dead letters are left out and not written.
+    """
     stopped: dict[str, str] = {}
     sink.equip(engine.spark, None)
     sink.open(uuid.uuid4().hex, engine.queries)
